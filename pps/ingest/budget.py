@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 
@@ -59,14 +59,16 @@ class Costs:
         try:
             return await self.asked.ask(task, text, shape)
         finally:
+            today = now().date()
             used = self.asked.meter.take()
             await self.journal.spending.add(
-                [self._spent(now().date(), name, one, 0) for name, one in used.items()]
+                [self._spent(today, model, tokens, 0) for model, tokens in used.items()]
             )
 
     async def check(self) -> None:
         """Raise BudgetSpent, with the moment from which there is a new budget, when today's is spent."""
-        if until := await self.paused_until():
+        until = await self.paused_until()
+        if until:
             raise BudgetSpent(until)
 
     async def paused_until(self) -> datetime | None:
@@ -74,10 +76,7 @@ class Costs:
         if not self.tokens_per_day:
             return None
         today = now().date()
-        spent = sum(
-            one.tokens_in + one.tokens_out for one in await self.journal.spending.since(today)
-        )
-        if spent < self.tokens_per_day:
+        if _tokens(await self.journal.spending.since(today)) < self.tokens_per_day:
             return None
         return datetime(today.year, today.month, today.day, tzinfo=UTC) + timedelta(days=1)
 
@@ -86,18 +85,17 @@ class Costs:
         if not used:
             return
         today = now().date()
-        spent = [
-            self._spent(today, model, one, 0 if at else texts)
-            for at, (model, one) in enumerate(used.items())
-        ]
+        spent: list[Spent] = []
+        for model, tokens in used.items():
+            # The texts count once, with the first model.
+            spent.append(self._spent(today, model, tokens, 0 if spent else texts))
         await self.journal.spending.add(spent)
-        sums = [
-            sum(each)
-            for each in zip(
-                *((one.tokens_in, one.tokens_out, one.cost_micros) for one in spent), strict=True
-            )
-        ]
-        await self.journal.queue.charge(job_id, Charge(*sums))
+        charge = Charge(
+            sum(entry.tokens_in for entry in spent),
+            sum(entry.tokens_out for entry in spent),
+            sum(entry.cost_micros for entry in spent),
+        )
+        await self.journal.queue.charge(job_id, charge)
 
     async def report(self, days: int = 30) -> CostReport:
         """Return what was spent, day by day, newest first.
@@ -109,8 +107,8 @@ class Costs:
         today = now().date()
         spent = await self.journal.spending.since(today - timedelta(days=days - 1))
         return CostReport(
-            days=tuple(_day(one) for one in spent),
-            tokens_today=sum(one.tokens_in + one.tokens_out for one in spent if one.day == today),
+            days=tuple(_cost_day(entry) for entry in spent),
+            tokens_today=_tokens([entry for entry in spent if entry.day == today]),
             tokens_per_day=self.tokens_per_day,
             paused_until=await self.paused_until(),
         )
@@ -124,10 +122,10 @@ class Costs:
         if texts < 0 or characters < 0:
             raise InvalidRequest("texts", "must not be negative")
         spent = await self.journal.spending.since(now().date() - timedelta(days=_LOOK_BACK_D))
-        read = sum(one.texts for one in spent)
+        read = sum(entry.texts for entry in spent)
         if read >= _LEAST_TEXTS:
-            tokens_in = texts * math.ceil(sum(one.tokens_in for one in spent) / read)
-            tokens_out = texts * math.ceil(sum(one.tokens_out for one in spent) / read)
+            tokens_in = texts * math.ceil(sum(entry.tokens_in for entry in spent) / read)
+            tokens_out = texts * math.ceil(sum(entry.tokens_out for entry in spent) / read)
             basis = f"the {read:,} texts that were read here in the last {_LOOK_BACK_D} days"
         else:
             tokens_in = texts * _PROMPTS_TOKENS + math.ceil(
@@ -149,20 +147,44 @@ class Costs:
 
     async def notes(self) -> tuple[str, ...]:
         """Return what health says of the budget: nothing unless reading pauses."""
-        if (until := await self.paused_until()) is None:
+        until = await self.paused_until()
+        if until is None:
             return ()
         return (
-            f"today's budget of {self.tokens_per_day:,} tokens is spent: reading by the language model pauses until "
-            f"{iso(until)}; texts are kept and found meanwhile. extractor.tokens_per_day raises it",
+            f"today's budget of {self.tokens_per_day:,} tokens is spent: reading by the language "
+            f"model pauses until {iso(until)}; texts are kept and found meanwhile. "
+            "extractor.tokens_per_day raises it",
         )
 
     def _spent(self, day: date, model: str, used: TokensUsed, texts: int) -> Spent:
-        tokens, price = (used.tokens_in, used.tokens_out), self.prices.get(model)
-        priced = (price.micros(*tokens), 0) if price else (0, sum(tokens))
-        return Spent(day, model, texts, used.requests, used.unmetered, *tokens, *priced)
+        price = self.prices.get(model)
+        cost_micros = price.micros(used.tokens_in, used.tokens_out) if price else 0
+        unpriced = 0 if price else used.tokens_in + used.tokens_out
+        return Spent(
+            day,
+            model,
+            texts,
+            used.requests,
+            used.unmetered,
+            used.tokens_in,
+            used.tokens_out,
+            cost_micros,
+            unpriced,
+        )
 
 
-def _day(one: Spent) -> CostDay:
-    cost_usd = None if one.unpriced else one.cost_micros / MICROS
-    counts = one.texts, one.requests, one.unmetered, one.tokens_in, one.tokens_out
-    return CostDay(one.day, one.model, *counts, cost_usd)
+def _tokens(spent: Sequence[Spent]) -> int:
+    return sum(entry.tokens_in + entry.tokens_out for entry in spent)
+
+
+def _cost_day(spent: Spent) -> CostDay:
+    return CostDay(
+        spent.day,
+        spent.model,
+        spent.texts,
+        spent.requests,
+        spent.unmetered,
+        spent.tokens_in,
+        spent.tokens_out,
+        None if spent.unpriced else spent.cost_micros / MICROS,
+    )

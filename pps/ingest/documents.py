@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import NamedTuple
 from pydantic import TypeAdapter
 
 from pps.core.errors import InvalidRequest, StoreConflict
-from pps.core.values import Receipt, Skipped, Turn
+from pps.core.values import Chunk, Receipt, Skipped, Turn
 from pps.ingest.anchor_files import (
     AnchorFile,
     Outside,
@@ -101,16 +101,21 @@ class Documents:
         exporter: Callable[[], Exporter],
         identifier: Callable[[str], str],
     ) -> None:
-        self._keep, self._identifier, self._exporter = keep, identifier, exporter
-        self._journal, self._forgetter, self._worker = journal, forgetter, worker
+        self._keep = keep
+        self._journal = journal
+        self._forgetter = forgetter
+        self._worker = worker
+        self._exporter = exporter
+        self._identifier = identifier
         self._lock = asyncio.Lock()
 
     async def import_files(self, wanted: Wanted, progress: Progress | None = None) -> Imported:
         """Remember what files and folders of other programs hold; what is there already is not stored twice."""
-        done = await import_files(
-            wanted, Into(self._keep_new, self._count_known, self._journal.zone), progress
-        )
-        return done if wanted.dry_run else replace(done, settled=await self.settled(progress))
+        into = Into(self._keep_new, self._count_known, self._journal.zone)
+        imported = await import_files(wanted, into, progress)
+        if wanted.dry_run:
+            return imported
+        return replace(imported, settled=await self.settled(progress))
 
     async def export(self, path: Path) -> int:
         await self.settled()
@@ -135,26 +140,23 @@ class Documents:
             if wanted and not await asyncio.to_thread(wanted):
                 return Synced()
             known = await self._state(folder)
-            found = await asyncio.to_thread(lambda: _looked(folder, known, self._identifier))
+            files = await asyncio.to_thread(lambda: _files_in(folder, known, self._identifier))
             tally = Synced()
-            gone = _gone(found, known)
-            if len(found) > MAX_FILES:
+            gone = _files_gone(files, known)
+            if len(files) > MAX_FILES:
                 tally.skipped.append(
                     Skipped(str(folder), f"holds over {MAX_FILES:,} files; the rest is left out")
                 )
-                found = found[:MAX_FILES]
+                files = files[:MAX_FILES]
             state = {path: seen for path, seen in known.items() if path not in gone}
-            for number, one in enumerate(found, 1):
-                await self._file(folder, one, state, tally)
+            total = len(files) + len(gone)
+            for number, file in enumerate(files, 1):
+                await self._sync_file(folder, file, state, tally)
                 if progress:
-                    progress(
-                        f"{tally.stored:,} passages, {one.path}", number, len(found) + len(gone)
-                    )
+                    progress(f"{tally.stored:,} passages, {file.path}", number, total)
                 if number % _KEEP_EVERY == 0:
                     await self._keep_state(folder, {**gone, **state})
-            if await self._forget(
-                [turn for path in gone for turn in await self._passages(folder, path)], tally
-            ):
+            if await self._forget(await self._passages_of(folder, gone), tally):
                 tally.removed += len(gone)
             else:
                 state.update(gone)
@@ -166,9 +168,7 @@ class Documents:
         async with self._lock:
             known = await self._state(folder)
             tally = Synced()
-            done = await self._forget(
-                [turn for path in known for turn in await self._passages(folder, path)], tally
-            )
+            done = await self._forget(await self._passages_of(folder, known), tally)
             if done:
                 await self._forgetter.erase_sessions(
                     {self._identifier(session_of(folder, path)) for path in known}
@@ -180,58 +180,59 @@ class Documents:
             )
         return tally.forgotten
 
-    async def _file(
-        self, folder: Path, found: Outside, state: dict[str, _Known], tally: Synced
+    async def _sync_file(
+        self, folder: Path, file: Outside, state: dict[str, _Known], tally: Synced
     ) -> None:
         """Bring one file's passages up to date and note what was seen of it, once all of it is done."""
-        before = state.get(found.path)
-        if found.read is None:
+        path = file.path
+        before = state.get(path)
+        if file.read is None:
             tally.unchanged += 1
             return
-        if not isinstance(found.read, AnchorFile):
-            tally.skipped.append(Skipped(found.path, found.read.why))
-            if found.read.is_away:
+        if not isinstance(file.read, AnchorFile):
+            tally.skipped.append(Skipped(path, file.read.why))
+            if file.read.is_away:
                 tally.away += 1
-            elif before and await self._forget(await self._passages(folder, found.path), tally):
-                del state[found.path]
+            elif before and await self._forget(await self._passages(folder, path), tally):
+                del state[path]
             return
-        seen = _Known(*found.stamp, found.read.digest)
+        seen = _Known(*file.stamp, file.read.digest)
         if before and before.digest == seen.digest:
-            state[found.path] = seen
+            state[path] = seen
             tally.unchanged += 1
             return
-        if await self._rewritten(folder, found.path, found.read, tally):
-            state[found.path] = seen
+        if await self._sync_passages(folder, path, file.read, tally):
+            state[path] = seen
             tally.changed += before is not None
             tally.added += before is None
 
-    async def _rewritten(self, folder: Path, path: str, file: AnchorFile, tally: Synced) -> bool:
+    async def _sync_passages(
+        self, folder: Path, path: str, file: AnchorFile, tally: Synced
+    ) -> bool:
         """Store what is new in a file, forget what is gone; False when the latter must wait."""
         note = Note(folder, path, file.text, file.modified_at)
         wanted = await asyncio.to_thread(lambda: _items(note))
         held = {turn.source_ref: turn for turn in await self._passages(folder, path)}
-        new = [item for item in wanted if item.options.get("source_ref") not in held]
+        new = [item.arguments for item in wanted if item.options.get("source_ref") not in held]
         for start in range(0, len(new), _AT_ONCE):
-            given = [item.arguments for item in new[start : start + _AT_ONCE]]
             stored = await keep_each(
                 partial(kept_patiently, self._keep),
-                given,
+                new[start : start + _AT_ONCE],
                 lambda _, why: tally.skipped.append(Skipped(path, why)),
             )
             tally.stored += len(stored)
-        now_wanted = {
-            item.options.get("source_ref", ""): item.options.get("chunk") for item in wanted
-        }
-        moved = [
-            (turn.uuid, chunk)
-            for ref, turn in held.items()
-            if (chunk := now_wanted.get(ref)) and chunk != turn.chunk
-        ]
+        chunks = {item.options.get("source_ref", ""): item.options.get("chunk") for item in wanted}
+        moved: list[tuple[str, Chunk]] = []
+        gone: list[Turn] = []
+        for reference, turn in held.items():
+            chunk = chunks.get(reference)
+            if reference not in chunks:
+                gone.append(turn)
+            elif chunk and chunk != turn.chunk:
+                moved.append((turn.uuid, chunk))
         if moved:
             await self._journal.renumber(moved)
-        return await self._forget(
-            [turn for ref, turn in held.items() if ref not in now_wanted], tally
-        )
+        return await self._forget(gone, tally)
 
     async def _forget(self, turns: Sequence[Turn], tally: Synced) -> bool:
         """Forget passages with what only they supported; False when some of it is still being taken in."""
@@ -254,34 +255,35 @@ class Documents:
         turns = await self._journal.of_session(self._identifier(session_of(folder, path)))
         return [turn for turn in turns if turn.source == SOURCE]
 
+    async def _passages_of(self, folder: Path, paths: Iterable[str]) -> list[Turn]:
+        return [turn for path in paths for turn in await self._passages(folder, path)]
+
     async def _state(self, folder: Path) -> dict[str, _Known]:
         return _State.validate_json(await self._journal.get_meta(_key(folder)) or "{}")
 
     async def _keep_state(self, folder: Path, state: Mapping[str, _Known]) -> None:
         await self._journal.set_meta(_key(folder), _State.dump_json(dict(state)).decode())
 
-    async def _keep_new(self, given: Messages) -> list[Receipt]:
+    async def _keep_new(self, messages: Messages) -> list[Receipt]:
         """Store messages; one that this very memory exported without a reference of its own is there already."""
-        uuids = {at: _exported(options) for at, (_, options) in enumerate(given)}
-        own = {
-            turn.uuid
-            for turn in await self._journal.turns([uuid for uuid in uuids.values() if uuid])
-        }
-        known = {at: uuid for at, uuid in uuids.items() if uuid in own}
-        new = [one for at, one in enumerate(given) if at not in known]
+        uuids = [_exported_uuid(options) for _, options in messages]
+        turns = await self._journal.turns([uuid for uuid in uuids if uuid])
+        known = {turn.uuid for turn in turns}
+        new = [message for message, uuid in zip(messages, uuids, strict=True) if uuid not in known]
         receipts = iter(await self._keep(new) if new else [])
         return [
-            Receipt(known[at], 0, "duplicate") if at in known else next(receipts)
-            for at in range(len(given))
+            Receipt(uuid, 0, "duplicate") if uuid in known else next(receipts) for uuid in uuids
         ]
 
-    async def _count_known(self, given: Messages) -> int:
+    async def _count_known(self, messages: Messages) -> int:
         clean = self._identifier
-        origins = [
-            (clean(one.get("source") or "api"), clean(one.get("session") or "default"), clean(ref))
-            for _, one in given
-            if (ref := one.get("source_ref", ""))
-        ]
+        origins: list[tuple[str, str, str]] = []
+        for _, options in messages:
+            reference = options.get("source_ref", "")
+            if reference:
+                source = clean(options.get("source") or "api")
+                session = clean(options.get("session") or "default")
+                origins.append((source, session, clean(reference)))
         return await self._journal.count_known(origins)
 
     async def settled(self, progress: Progress | None = None) -> bool:
@@ -303,52 +305,50 @@ class Documents:
         return True
 
 
-def _exported(options: RememberOptions) -> str:
+def _exported_uuid(options: RememberOptions) -> str:
     """Return the uuid that a turn had where it was exported from; empty when it has a reference of its own."""
-    ref = options.get("source_ref", "")
-    return ref.removeprefix(KNOWN) if ref.startswith(KNOWN) else ""
+    reference = options.get("source_ref", "")
+    return reference.removeprefix(KNOWN) if reference.startswith(KNOWN) else ""
 
 
-def _looked(
+def _files_in(
     folder: Path, known: Mapping[str, _Known], clean: Callable[[str], str]
 ) -> list[Outside]:
     """Return what is in a folder, or a file, each path without secrets, as it is known by; blocks."""
     stamps = {path: seen[:2] for path, seen in known.items()}
-    found: list[Outside] = []
+    files: list[Outside] = []
     read = read_one if is_markdown(folder) else read_below
-    for one in read(folder, stamps):
-        found.append(replace(one, path=clean(one.path)))
-        if len(found) > MAX_FILES:
+    for file in read(folder, stamps):
+        files.append(replace(file, path=clean(file.path)))
+        if len(files) > MAX_FILES:
             break
-    return found
+    return files
 
 
-def _gone(found: Sequence[Outside], known: Mapping[str, _Known]) -> dict[str, _Known]:
+def _files_gone(files: Sequence[Outside], known: Mapping[str, _Known]) -> dict[str, _Known]:
     """Return what was there and is no more; of what was not looked at, nothing is known."""
-    if len(found) > MAX_FILES:
+    if len(files) > MAX_FILES:
         return {}
-    met = {one.path for one in found}
-    away = [
-        (one.path, one.read.name)
-        for one in found
-        if isinstance(one.read, Unread) and one.read.is_away
-    ]
-    if any(
-        path != name for path, name in away
-    ):  # it was redacted, so what is below it cannot be told
-        return {}
-    closed = tuple(f"{path}/" for path, _ in away)
+    paths = {file.path for file in files}
+    closed: list[str] = []
+    for file in files:
+        if isinstance(file.read, Unread) and file.read.is_away:
+            if file.path != file.read.name:
+                return {}  # its name was redacted, so what lies below it cannot be told
+            closed.append(f"{file.path}/")
     return {
         path: seen
         for path, seen in known.items()
-        if path not in met and not path.startswith(closed)
+        if path not in paths and not path.startswith(tuple(closed))
     }
 
 
 def _items(note: Note) -> list[Item]:
-    turns = note_turns(note)
-    read = (one for content, options in turns for one in pieces(content, options, note.path))
-    return [one for one in read if isinstance(one, Item)]
+    items: list[Item] = []
+    for content, options in note_turns(note):
+        read = pieces(content, options, note.path)
+        items += [piece for piece in read if isinstance(piece, Item)]
+    return items
 
 
 def _key(folder: Path) -> str:

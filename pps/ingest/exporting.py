@@ -14,7 +14,7 @@ import contextlib
 import errno
 import json
 import os
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -61,48 +61,46 @@ class Exporter:
         """Yield the lines, in the form that ``pps import --format jsonl`` reads."""
         graph = await self._journal.typed.graph()
         self._written = {self._self_node, *graph.records}
-        sources, joins = (
-            {one.turn for one in graph.records.values()},
-            {one.id for one in graph.relations},
-        )
+        sources = {record.turn for record in graph.records.values()}
+        relations = {relation.id for relation in graph.relations}
         seq = 0
         while turns := await self._journal.scan(seq, _PAGE):
-            for line in await self._of_turns([turn for turn in turns if turn.uuid not in sources]):
+            plain = [turn for turn in turns if turn.uuid not in sources]
+            for line in await self._turn_lines(plain):
                 yield line
             seq = turns[-1].seq
         after = ""
         while facts := await self._client.scan_facts(after, _PAGE):
-            alone = [fact for fact in facts if not fact.episodes and fact.uuid not in joins]
+            alone = [fact for fact in facts if not fact.episodes and fact.uuid not in relations]
             names = await self._nodes(end for fact in alone for end in (fact.subject, fact.object))
             for fact in alone:
-                told = {
+                line: dict[str, JSON] = {
                     "content": fact.text,
                     "kind": "fact",
                     "occurred_at": export_text(fact.valid_at or fact.created_at),
                 }
-                yield {**_origin(fact.uuid), **told, **self._given([], [fact], names)}
+                yield _origin(fact.uuid) | line | self._graph_fields([], [fact], names)
             after = facts[-1].uuid
         after = ""
         while nodes := await self._client.scan_nodes(after, _PAGE):
             for node in nodes:
                 if node.uuid not in self._written:
                     text = f"{node.name}: {node.summary}" if node.summary else node.name
-                    told = {"content": text, "kind": "node", "occurred_at": iso(node.created_at)}
-                    yield {**_origin(node.uuid), **told, **self._given([node], [], {})}
+                    line = {"content": text, "kind": "node", "occurred_at": iso(node.created_at)}
+                    yield _origin(node.uuid) | line | self._graph_fields([node], [], {})
             after = nodes[-1].uuid
         records = [*graph.records.values()]
-        for at in range(0, len(records), _PAGE):
-            for one in await self._journal.typed.read(
-                partial(whole, records=records[at : at + _PAGE])
-            ):
-                yield KEPT.dump_python(one, mode="json", exclude_defaults=True)
+        for start in range(0, len(records), _PAGE):
+            page = records[start : start + _PAGE]
+            for record in await self._journal.typed.read(partial(whole, records=page)):
+                yield KEPT.dump_python(record, mode="json", exclude_defaults=True)
         place = ("", "", "")
-        while page := await self._journal.features.exported(place):
-            for row in page:
+        while rows := await self._journal.features.exported(place):
+            for row in rows:
                 yield asdict(row)
-            place = (page[-1].feature, page[-1].table, page[-1].id)
+            place = (rows[-1].feature, rows[-1].table, rows[-1].id)
 
-    async def _of_turns(self, turns: Sequence[Turn]) -> list[dict[str, JSON]]:
+    async def _turn_lines(self, turns: Sequence[Turn]) -> list[dict[str, JSON]]:
         ids = [turn.uuid for turn in turns]
         facts = await self._client.facts_of_episodes(ids)
         mentioned = await self._client.mentioned_nodes(ids)
@@ -111,37 +109,38 @@ class Exporter:
             for turn in fact.episodes:
                 by_turn.setdefault(turn, []).append(fact)
         ends = [end for fact in facts for end in (fact.subject, fact.object)]
-        nodes = await self._nodes(
-            [*ends, *(node for found in mentioned.values() for node in found)]
-        )
+        of_turns = [node for ids_of_turn in mentioned.values() for node in ids_of_turn]
+        nodes = await self._nodes([*ends, *of_turns])
         lines: list[dict[str, JSON]] = []
         for turn in turns:
-            named = [nodes[one] for one in mentioned.get(turn.uuid, ()) if one in nodes]
-            lines.append({**_turn(turn), **self._given(named, by_turn.get(turn.uuid, []), nodes)})
+            named = [nodes[id_] for id_ in mentioned.get(turn.uuid, ()) if id_ in nodes]
+            own_facts = by_turn.get(turn.uuid, [])
+            lines.append(_turn_fields(turn) | self._graph_fields(named, own_facts, nodes))
         return lines
 
     async def _nodes(self, ids: Iterable[str]) -> dict[str, Node]:
         wanted = list(dict.fromkeys(ids))
         return {node.uuid: node for node in await self._client.nodes(wanted)} if wanted else {}
 
-    def _given(
-        self, named: Sequence[Node], facts: Sequence[Fact], nodes: dict[str, Node]
+    def _graph_fields(
+        self, named: Sequence[Node], facts: Sequence[Fact], nodes: Mapping[str, Node]
     ) -> dict[str, JSON]:
+        """Return the nodes of a line that no line before has, and its facts whose ends are known."""
         ends = [nodes[end] for fact in facts for end in (fact.subject, fact.object) if end in nodes]
         new = {node.uuid: node for node in (*named, *ends) if node.uuid not in self._written}
         self._written |= new.keys()
-        found: dict[str, JSON] = {}
+        fields: dict[str, JSON] = {}
         if new:
-            found["nodes"] = [
-                _node(node) for node in sorted(new.values(), key=lambda node: node.name)
-            ]
+            by_name = sorted(new.values(), key=lambda node: node.name)
+            fields["nodes"] = [_node_fields(node) for node in by_name]
         whole = [fact for fact in facts if fact.subject in nodes and fact.object in nodes]
         if whole:
             named_facts = [
-                _fact(fact, nodes[fact.subject].name, nodes[fact.object].name) for fact in whole
+                _fact_fields(fact, nodes[fact.subject].name, nodes[fact.object].name)
+                for fact in whole
             ]
-            found["facts"] = sorted(named_facts, key=lambda fact: json.dumps(fact))
-        return found
+            fields["facts"] = sorted(named_facts, key=lambda fact: json.dumps(fact))
+        return fields
 
 
 _WRONG_PLACE = (
@@ -186,12 +185,12 @@ def _origin(uuid: str) -> dict[str, JSON]:
     return {"source": SOURCE, "source_ref": f"{KNOWN}{uuid}", "role": "system"}
 
 
-def _said(**given: JSON) -> dict[str, JSON]:
-    return {name: value for name, value in given.items() if value}
+def _without_empty(**fields: JSON) -> dict[str, JSON]:
+    return {name: value for name, value in fields.items() if value}
 
 
-def _turn(turn: Turn) -> dict[str, JSON]:
-    return _said(
+def _turn_fields(turn: Turn) -> dict[str, JSON]:
+    return _without_empty(
         content=turn.content,
         role=turn.role,
         session=turn.session,
@@ -205,22 +204,21 @@ def _turn(turn: Turn) -> dict[str, JSON]:
     )
 
 
-def _node(node: Node) -> dict[str, JSON]:
-    aliases, tags = list(node.aliases), list(node.tags)
-    return _said(
+def _node_fields(node: Node) -> dict[str, JSON]:
+    return _without_empty(
         name=node.name,
         kind=node.kind,
         summary=node.summary,
-        aliases=aliases,
-        tags=tags,
+        aliases=list(node.aliases),
+        tags=list(node.tags),
         attributes=node.attributes,
     )
 
 
-def _fact(fact: Fact, subject: str, target: str) -> dict[str, JSON]:
+def _fact_fields(fact: Fact, subject: str, target: str) -> dict[str, JSON]:
     times = {"valid_at": fact.valid_at, "invalid_at": fact.invalid_at}
     dated: dict[str, JSON] = {name: export_text(moment) for name, moment in times.items() if moment}
     kind = fact.kind if fact.kind != "fact" else None
-    return _said(
+    return _without_empty(
         subject=subject, relation=fact.relation, object=target, text=fact.text, **dated, kind=kind
     )

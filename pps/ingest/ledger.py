@@ -23,25 +23,40 @@ _PAGE = 500
 _SAMPLES = 3
 _LOOKS = 3
 _PAUSE_S = 0.5
-_WORDS: Mapping[ItemKind, str] = {"node": "nodes", "fact": "facts", "episode": "turns"}
+_NOUNS: Mapping[ItemKind, str] = {"node": "nodes", "fact": "facts", "episode": "turns"}
 
 
 @dataclass(frozen=True, slots=True)
-class _Compared:
-    """What should hold the same ids. ``optional`` ids may be there or not."""
+class _Comparison:
+    """Two places that should hold the same ids. ``optional`` ids may be there or not."""
 
-    what: str
+    name: str
     expected: AbstractSet[str]
-    found: AbstractSet[str]
+    held: AbstractSet[str]
     optional: AbstractSet[str] = frozenset()
 
     @property
     def missing(self) -> AbstractSet[str]:
-        return self.expected - self.found - self.optional
+        return self.expected - self.held - self.optional
 
     @property
     def extra(self) -> AbstractSet[str]:
-        return self.found - self.expected - self.optional
+        return self.held - self.expected - self.optional
+
+    @property
+    def agrees(self) -> bool:
+        return not self.missing and not self.extra
+
+    def agreement(self) -> Agreement:
+        samples = sorted(self.missing | self.extra)[:_SAMPLES]
+        return Agreement(
+            self.name,
+            len(self.expected),
+            len(self.held),
+            len(self.missing),
+            len(self.extra),
+            tuple(samples),
+        )
 
 
 class Bookkeeper:
@@ -69,24 +84,25 @@ class Bookkeeper:
         What differs in one look only was being written.
         """
         damage = [
-            f"{self._journal.path.name} is damaged ({one}): {_DAMAGED}"
-            for one in await self._journal.damage()
+            f"{self._journal.path.name} is damaged ({problem}): {_DAMAGED}"
+            for problem in await self._journal.damage()
         ]
-        compared, waiting = await self._look()
+        comparisons, waiting = await self._compare()
         for _ in range(_LOOKS - 1):
-            if not any(one.missing or one.extra for one in compared):
+            if all(comparison.agrees for comparison in comparisons):
                 break
             await asyncio.sleep(_PAUSE_S)
-            again, waiting = await self._look()
-            before = {one.what: one for one in compared}
-            compared = [_lasting(before[one.what], one) for one in again]
-        agreements = tuple(_agreement(one) for one in compared)
+            before = {comparison.name: comparison for comparison in comparisons}
+            again, waiting = await self._compare()
+            comparisons = [_lasting(before[comparison.name], comparison) for comparison in again]
+        agreements = tuple(comparison.agreement() for comparison in comparisons)
         problems = (*damage, *self._problems(agreements))
         return Ledger(agreements, waiting, problems, await self._surroundings())
 
     async def stats(self, store: str, anchors: int) -> Stats:
         """Return how much the memory holds; ``store`` and the number of ``anchors`` are known to who asks."""
-        counts, journal = await self._client.counts(), self._journal
+        journal = self._journal
+        counts = await self._client.counts()
         text, vectors = await self._indexes.counts()
         first_turn_at, last_turn_at = await journal.span()
         return Stats(
@@ -108,126 +124,135 @@ class Bookkeeper:
 
     async def _truth(self) -> dict[ItemKind, set[str]]:
         """Return the ids that both indexes should hold: of nodes, of facts (no relations), and of turns."""
-        nodes, facts, turns = set[str](), set[str](), set[str]()
+        node_ids: set[str] = set()
         after = ""
-        while page := await self._client.scan_nodes(after, _PAGE):
-            nodes.update(node.uuid for node in page)
-            after = page[-1].uuid
+        while nodes := await self._client.scan_nodes(after, _PAGE):
+            node_ids.update(node.uuid for node in nodes)
+            after = nodes[-1].uuid
+        fact_ids: set[str] = set()
         after = ""
-        while found := await self._client.scan_facts(after, _PAGE):
-            facts.update(fact.uuid for fact in found if fact.kind == "fact")
-            after = found[-1].uuid
+        while facts := await self._client.scan_facts(after, _PAGE):
+            fact_ids.update(fact.uuid for fact in facts if fact.kind == "fact")
+            after = facts[-1].uuid
+        turn_ids: set[str] = set()
         seq = 0
-        while said := await self._journal.scan(seq, _PAGE):
-            turns.update(turn.uuid for turn in said)
-            seq = said[-1].seq
-        return {"node": nodes, "fact": facts, "episode": turns}
+        while turns := await self._journal.scan(seq, _PAGE):
+            turn_ids.update(turn.uuid for turn in turns)
+            seq = turns[-1].seq
+        return {"node": node_ids, "fact": fact_ids, "episode": turn_ids}
 
     async def _held(self, kind: ItemKind) -> tuple[set[str], set[str]]:
         """Return the ids of a kind in the text index, and those in the vector index (the same without a model).
 
         A record whose text has no vectors is not in it, unless they are to be made later, or never.
         """
-        held: tuple[set[str], set[str]] = (set(), set())
+        # Read before the indexes: vectors that are made meanwhile are then in them.
         states = self._journal.vector_states
-        later = (
-            await states.without()
-            if kind == "node"
-            else await states.sources()
-            if kind == "episode"
-            else set[str]()
-        )
+        without_vectors: set[str] = set()
+        if kind == "node":
+            without_vectors = await states.without()
+        elif kind == "episode":
+            without_vectors = await states.sources()
+        in_text: set[str] = set()
+        in_vectors: set[str] = set()
         for collection in COLLECTIONS[kind]:
             vectors, text = await self._indexes.owners(collection)
-            held[0].update(text)
-            held[1].update(text if vectors is None else vectors)
+            in_text.update(text)
+            in_vectors.update(text if vectors is None else vectors)
             if collection == "records" and vectors is not None:
-                held[1].difference_update(await self._journal.records.nodes() - vectors)
-        held[1].update(later & held[0])
-        return held
+                in_vectors.difference_update(await self._journal.records.nodes() - vectors)
+        in_vectors.update(without_vectors & in_text)  # these count as held
+        return in_text, in_vectors
 
-    async def _look(self) -> tuple[list[_Compared], int]:
-        journal = self._journal
+    async def _compare(self) -> tuple[list[_Comparison], int]:
+        """Return the comparisons of one look, and how many turns wait to be taken in."""
+        queue = self._journal.queue
         lagging = await self._indexer.lagging()
-        done, queue = await journal.queue.turns_in("done"), journal.queue
-        open_ = await queue.turns_in("queued") | await queue.turns_in("running")
+        done = await queue.turns_in("done")
+        unfinished = await queue.turns_in("queued") | await queue.turns_in("running")
         parked = await queue.turns_in("failed") | await queue.turns_in("dropped")
-        true = await self._truth()
-        compared = [
-            _Compared(
+        waiting = lagging | unfinished
+        truth = await self._truth()
+        comparisons = [
+            _Comparison(
                 "turns done and episodes of the graph",
                 done,
                 await self._episodes(),
-                open_ | parked | lagging,
+                waiting | parked,
             ),
         ]
-        compared += await self._published(lagging)
-        for kind, expected in true.items():
+        comparisons += await self._compare_published(lagging)
+        for kind, expected in truth.items():
             text, vectors = await self._held(kind)
-            compared.append(
-                _Compared(f"{_WORDS[kind]} and text index", expected, text, lagging | open_)
-            )
+            nouns = _NOUNS[kind]
+            comparisons.append(_Comparison(f"{nouns} and text index", expected, text, waiting))
             if self._indexes.has_vectors:
-                compared.append(
-                    _Compared(
-                        f"{_WORDS[kind]} and vector index", expected, vectors, lagging | open_
-                    )
+                comparisons.append(
+                    _Comparison(f"{nouns} and vector index", expected, vectors, waiting)
                 )
         token_owners = await self._indexes.token_owners()
         if token_owners is not None:
             with_states = await self._turns_with_states()
-            compared.append(
-                _Compared("turns and token states", with_states, token_owners, lagging | open_)
+            comparisons.append(
+                _Comparison("turns and token states", with_states, token_owners, waiting)
             )
-        return compared, len(lagging | open_)
+        return comparisons, len(waiting)
 
-    async def _published(self, lagging: AbstractSet[str]) -> list[_Compared]:
+    async def _compare_published(self, lagging: AbstractSet[str]) -> list[_Comparison]:
         """Compare the graph that is published on Neo4j, where that answers; ``_surroundings`` says when it does not."""
         if self._indexer.publisher is None:
             return []
         try:
-            found = await self._indexer.publisher.differences()
+            differences = await self._indexer.publisher.differences()
         except PPSError:
             return []
-        return [
-            _Compared(
-                f"{kind} and {PUBLISHED_GRAPH}",
-                set(expected),
-                (set(expected) - found.missing[kind]) | found.extra[kind],
-                lagging,
+        comparisons: list[_Comparison] = []
+        for kind, ids in differences.expected.items():
+            expected = set(ids)
+            held = (expected - differences.missing[kind]) | differences.extra[kind]
+            comparisons.append(
+                _Comparison(f"{kind} and {PUBLISHED_GRAPH}", expected, held, lagging)
             )
-            for kind, expected in found.expected.items()
-        ]
+        return comparisons
 
     async def _turns_with_states(self) -> set[str]:
-        turns, seq = set[str](), 0
-        while page := await self._journal.scan(seq, _PAGE):
-            turns.update(turn.uuid for turn in page if has_states(turn))
-            seq = page[-1].seq
-        return turns
+        ids: set[str] = set()
+        seq = 0
+        while turns := await self._journal.scan(seq, _PAGE):
+            ids.update(turn.uuid for turn in turns if has_states(turn))
+            seq = turns[-1].seq
+        return ids
 
     async def _episodes(self) -> set[str]:
-        found: set[str] = set()
+        ids: set[str] = set()
         after = ""
-        while page := await self._client.scan_episodes(after, _PAGE):
-            found.update(episode.uuid for episode in page)
-            after = page[-1].uuid
-        return found
+        while episodes := await self._client.scan_episodes(after, _PAGE):
+            ids.update(episode.uuid for episode in episodes)
+            after = episodes[-1].uuid
+        return ids
 
     def _problems(self, agreements: tuple[Agreement, ...]) -> list[str]:
-        return [
-            f"{one.what} differ: {one.missing:,} missing, {one.extra:,} too many (such as {', '.join(one.samples)}); "
-            + self._mend(one)
-            for one in agreements
-            if not one.ok
-        ]
+        """Return what differs, and the command that mends it."""
+        problems: list[str] = []
+        for agreement in agreements:
+            if not agreement.ok:
+                samples = ", ".join(agreement.samples)
+                problems.append(
+                    f"{agreement.what} differ: {agreement.missing:,} missing, "
+                    f"{agreement.extra:,} too many (such as {samples}); {self._remedy(agreement)}"
+                )
+        return problems
 
-    def _mend(self, one: Agreement) -> str:
-        if one.what.startswith("turns done"):
-            return f"`pps jobs retry {self._name} ID` takes a turn in again (`pps jobs show {self._name} TURN`: its ID)"
-        if one.what.endswith(PUBLISHED_GRAPH):
-            return f"`pps publish {self._name} neo4j --anew` writes it again"
-        return f"`pps reindex {self._name}` mends it"
+    def _remedy(self, agreement: Agreement) -> str:
+        name = self._name
+        if agreement.what.startswith("turns done"):
+            return (
+                f"`pps jobs retry {name} ID` takes a turn in again "
+                f"(`pps jobs show {name} TURN`: its ID)"
+            )
+        if agreement.what.endswith(PUBLISHED_GRAPH):
+            return f"`pps publish {name} neo4j --anew` writes it again"
+        return f"`pps reindex {name}` mends it"
 
     async def _surroundings(self) -> tuple[str, ...]:
         """Return what stands in the way of publishing, and what the server lacks of its indexes."""
@@ -238,23 +263,11 @@ class Bookkeeper:
             absent = await self._missing() if self._missing else ()
         except PPSError as error:
             return (*problems, f"the published graph was not compared: {error.message}")
-        lacks = [f"Neo4j lacks {one}; the next start of the server makes it" for one in absent]
+        lacks = [f"Neo4j lacks {index}; the next start of the server makes it" for index in absent]
         return (*problems, *lacks)
 
 
-def _lasting(before: _Compared, now: _Compared) -> _Compared:
+def _lasting(before: _Comparison, now: _Comparison) -> _Comparison:
     """Return the second look with only those differences that the first one had too."""
     passing = (now.missing - before.missing) | (now.extra - before.extra)
-    return _Compared(now.what, now.expected, now.found, now.optional | passing)
-
-
-def _agreement(one: _Compared) -> Agreement:
-    samples = sorted(one.missing | one.extra)[:_SAMPLES]
-    return Agreement(
-        one.what,
-        len(one.expected),
-        len(one.found),
-        len(one.missing),
-        len(one.extra),
-        tuple(samples),
-    )
+    return _Comparison(now.name, now.expected, now.held, now.optional | passing)
