@@ -86,16 +86,16 @@ def _listed(value: object) -> list[object]:
 
 
 def _numbers(value: object) -> tuple[int, ...]:
-    found = _listed(value)
     return tuple(
-        int(one)
-        for one in found
-        if isinstance(one, int) or (isinstance(one, str) and one.isdecimal())
+        int(item)
+        for item in _listed(value)
+        if isinstance(item, int) or (isinstance(item, str) and item.isdecimal())
     )
 
 
 def _texts(value: object) -> tuple[str, ...]:
-    return tuple(one.strip() for one in _listed(value) if isinstance(one, str) and one.strip())
+    texts = [item.strip() for item in _listed(value) if isinstance(item, str)]
+    return tuple(text for text in texts if text)
 
 
 _Text = Annotated[str, BeforeValidator(lambda value: "" if value is None else value)]
@@ -262,7 +262,8 @@ class _Answer:
                 who = meant[0]
                 self._is_speaker(who, _all(draft))
                 aliases = tuple(name for name in _all(draft) if fold(name) != fold(who))
-                if name := _person_name(who, aliases):
+                name = _person_name(who, aliases)
+                if name:
                     self._people.setdefault(fold(who), name)
                 nodes[at] = draft = replace(draft, name=who, aliases=aliases[: bounds.MAX_ALIASES])
             for name in _all(draft):
@@ -345,7 +346,8 @@ class _Answer:
     def _naming_people(self, text: str) -> str:
         """Return a sentence with a speaker's own name, where that is known, in place of the role's."""
         for who in dict.fromkeys(speaker(turn) for turn in self._turns if not turn.actor):
-            if name := self._people.get(fold(who)):
+            name = self._people.get(fold(who))
+            if name:
                 role = rf"\b(?:[Tt]he {who.lower()}|(?:[Tt]he )?{who})\b"
                 text = re.sub(role, name.replace("\\", r"\\"), text)
         return text
@@ -377,7 +379,8 @@ class _Answer:
             source = said_by[-1] if said_by else self._known.sources.get(word, "")
             if source:
                 tied[source] = None
-        return tuple(one for one in tied if one not in {self._turns[at].uuid for at in cited})
+        cited_turns = {self._turns[at].uuid for at in cited}
+        return tuple(turn for turn in tied if turn not in cited_turns)
 
     def _is_own(self, text: str, at: int) -> bool:
         """Tell whether no word of a text is other turns' alone: it must go when those are forgotten."""
@@ -386,33 +389,35 @@ class _Answer:
 
     def _says(self, name: str, cited: Sequence[int]) -> bool:
         """Tell whether one of the turns has a name, or another name of the same thing, word for word."""
-        wanted = [_padded(one) for one in (name, *self._names.get(fold(name), ()))]
-        return any(one.strip() and one in self._names_said[at] for one in wanted for at in cited)
+        names = [_padded(other) for other in (name, *self._names.get(fold(name), ()))]
+        texts = [self._names_said[at] for at in cited]
+        return any(words.strip() and words in text for words in names for text in texts)
 
     def _ended(self, name: str) -> str:
         """Return the id of a fact shown as known, or the text of one of this answer; other words stand as they are."""
-        shown = re.fullmatch(r"([FN])(\d{1,4})", name)
-        if shown is None:
+        label = re.fullmatch(r"([FN])(\d{1,4})", name)
+        if label is None:
             return name
-        place = int(shown[2]) - 1
-        texts = [fact.uuid for fact in self._known.facts] if shown[1] == "F" else self._texts
-        return texts[place] if 0 <= place < len(texts) else ""
+        place = int(label[2]) - 1
+        names = [fact.uuid for fact in self._known.facts] if label[1] == "F" else self._texts
+        return names[place] if 0 <= place < len(names) else ""
 
     def _drop(self, at: int, what: str, why: str) -> None:
         """Note at a turn what was left out of it, with ``…`` for the words that other turns alone say."""
         foreign = set(self._known.sources).union(*self._words)
         foreign -= self._words[at] if self._turns else set()
         words = ["…" if content_words(word) & foreign else word for word in what.split()]
-        shown = re.sub(r"…(?: …)+", "…", " ".join(words))[:_MOST_SHOWN]
+        text = re.sub(r"…(?: …)+", "…", " ".join(words))[:_MOST_SHOWN]
         if self.findings:
-            self.findings[at].dropped.append(Skipped(shown, why))
+            self.findings[at].dropped.append(Skipped(text, why))
 
 
 def _people(known: Known) -> dict[str, str]:
     """Return folded name of a node → what the person is called, of nodes that have a name beside a role's."""
     people: dict[str, str] = {}
     for node in known.nodes:
-        if fold(node.name) in _ROLES and (name := _person_name(node.name, node.aliases)):
+        name = _person_name(node.name, node.aliases)
+        if name and fold(node.name) in _ROLES:
             people[fold(node.name)] = name
     return people
 
@@ -427,7 +432,8 @@ def _date_words(moments: Iterable[datetime]) -> set[str]:
     """Return the content words by which a sentence may name some days."""
     words: list[str] = []
     for moment in moments:
-        day, month = moment.day, moment.month
+        day = moment.day
+        month = moment.month
         words += [str(day), f"{day:02}", str(month), f"{month:02}", str(moment.year)]
         words += [f"{day}{ending}" for ending in ("st", "nd", "rd", "th")]
         words += [names.split()[month - 1] for names in _MONTHS]
@@ -444,9 +450,10 @@ def _object(answer: str) -> Mapping[str, list[object]]:
         data = None
     if not isinstance(data, dict):
         raise ModelOutputInvalid("the answer holds no JSON object", provider="extractor")
-    found = cast("dict[str, object]", data)
-    lists = {name: found.get(name, []) for name in ("nodes", "facts")}
-    if not all(isinstance(one, list) for one in lists.values()) or not lists.keys() & found.keys():
+    fields = cast("dict[str, object]", data)
+    lists = {name: fields.get(name, []) for name in ("nodes", "facts")}
+    are_lists = all(isinstance(value, list) for value in lists.values())
+    if not are_lists or not lists.keys() & fields.keys():
         raise ModelOutputInvalid(
             "the answer's JSON has no lists 'nodes' and 'facts'", provider="extractor"
         )
@@ -460,10 +467,10 @@ def _is_name(text: str) -> bool:
 
 def _padded(text: str) -> str:
     """Return the words of a text as names are looked for: folded, without leading articles and genitives."""
-    found = units(text)
-    while len(found) > 1 and found[0] in _ARTICLES:
-        found = found[1:]
-    return f" {' '.join(map(without_s, found))} "
+    words = units(text)
+    while len(words) > 1 and words[0] in _ARTICLES:
+        words = words[1:]
+    return f" {' '.join(map(without_s, words))} "
 
 
 def _label(text: str, otherwise: str) -> str:
@@ -479,7 +486,6 @@ def _all(node: Node | NodeDraft) -> tuple[str, ...]:
     return (node.name, *node.aliases)
 
 
-def _line(**given: object) -> str:
-    return json.dumps(
-        {key: value for key, value in given.items() if value or key == "text"}, ensure_ascii=False
-    )
+def _line(**fields: object) -> str:
+    written = {key: value for key, value in fields.items() if value or key == "text"}
+    return json.dumps(written, ensure_ascii=False)

@@ -72,14 +72,15 @@ class Slots:
         context = await self._context(batch, everything, turns)
         settled = Settled([fact.uuid for fact in everything])
         decided: dict[str, Closing | None] = {}
-        for slot, some in slots.items():
+        for slot, slot_facts in slots.items():
             relation = relations[slot]
-            stated = context.all_stated(some)
-            if runs := runs_of_slot(stated, relation):
+            stated = context.all_stated(slot_facts)
+            runs = runs_of_slot(stated, relation)
+            if runs:
                 added = await self._part(batch, runs, context)
                 settled.facts += [fact.uuid for fact in added]
                 everything += added
-                parted = [batch.fact(fact.uuid) or fact for fact in (*some, *added)]
+                parted = [batch.fact(fact.uuid) or fact for fact in (*slot_facts, *added)]
                 stated = context.all_stated({fact.uuid: fact for fact in parted}.values())
             decided |= closings_of_slot(stated, context.endings, relation, batch.at)
         for fact in others:
@@ -101,7 +102,7 @@ class Slots:
             if fact is None:
                 continue
             for run in parts[1:]:
-                turns = tuple(said.turn for said in run)
+                turns = tuple(statement.turn for statement in run)
                 since = run[0].order.at
                 joins = fact.subject, fact.relation, fact.object
                 new_id = fact_id(batch.entity.group, joins, fact.text, since)
@@ -120,9 +121,9 @@ class Slots:
                 for turn in turns:
                     context.places[turn, new_id] = context.places.get((turn, uuid), 0)
                 await self._restate(batch, turns, uuid, new_id)
-            moved = {said.turn for run in parts[1:] for said in run}
-            kept = tuple(turn for turn in fact.episodes if turn not in moved)
-            batch.put_fact(replace(fact, episodes=kept))
+            moved = {statement.turn for run in parts[1:] for statement in run}
+            remaining = tuple(turn for turn in fact.episodes if turn not in moved)
+            batch.put_fact(replace(fact, episodes=remaining))
         return added
 
     async def _restate(self, batch: Batch, turns: Sequence[str], old: str, new: str) -> None:
@@ -133,7 +134,7 @@ class Slots:
         for turn in turns:
             episodes = batch.episodes if turn in batch.episodes else batch.restated
             if turn in episodes:
-                facts = tuple(new if one == old else one for one in episodes[turn].facts)
+                facts = tuple(new if fact == old else fact for fact in episodes[turn].facts)
                 episodes[turn] = replace(episodes[turn], facts=tuple(dict.fromkeys(facts)))
 
     def _apply(
@@ -147,20 +148,21 @@ class Slots:
         """Put a fact as it is now into the batch, and its closings among those that hold."""
         known = context.closings.get(fact.uuid, ())
         if closing is not None:
-            same = next((one for one in known if _key(one) == _key(closing)), None)
+            stored = next((other for other in known if _key(other) == _key(closing)), None)
             closing = replace(
                 closing,
-                closed_at=same.closed_at if same else closing.closed_at,
+                closed_at=stored.closed_at if stored else closing.closed_at,
                 own_end=context.own_end(fact),
             )
         after = closed(fact, closing, context.own_end(fact))
         if after != fact:
             batch.put_fact(after)
-        kept = [one for one in context.asserted(fact, dormant=True) if one != closing]
+        closings = context.asserted(fact, dormant=True)
         if closing is not None:
-            kept = [*(one for one in kept if _key(one) != _key(closing)), closing]
-        settled.closings += kept
-        settled.stale |= bool({_key(one) for one in known} - {_key(one) for one in kept})
+            closings = [other for other in closings if _key(other) != _key(closing)]
+            closings.append(closing)
+        settled.closings += closings
+        settled.stale |= not {_key(other) for other in known} <= {_key(other) for other in closings}
 
     async def _touched(
         self, batch: Batch, turns: Sequence[str], facts: Iterable[str]
@@ -168,7 +170,7 @@ class Slots:
         """Return the facts whose slots are to be looked at."""
         closings = self._journal.closings
         ids = {*batch.facts, *batch.closings, *facts}
-        endings = [ending for some in batch.endings.values() for ending in some]
+        endings = [ending for of_turn in batch.endings.values() for ending in of_turn]
         if turns:
             ids.update(closing.fact for closing in await closings.by_turns(turns))
             stored = await closings.endings_of(turns)
@@ -176,11 +178,11 @@ class Slots:
         if ids:
             ids.update(closing.fact for closing in await closings.by_facts(sorted(ids)))
         if endings:
-            wanted = [(one.subject, one.object, one.relations) for one in endings]
+            wanted = [(ending.subject, ending.object, ending.relations) for ending in endings]
             ids.update(await self._journal.facts_ended(wanted))
         await self._load(batch, ids)
-        found = [fact for uuid in sorted(ids) if (fact := batch.fact(uuid))]
-        return {fact.uuid: fact for fact in found if fact.kind == "fact"}
+        touched = [batch.fact(uuid) for uuid in sorted(ids)]
+        return {fact.uuid: fact for fact in touched if fact and fact.kind == "fact"}
 
     async def _slots(
         self, batch: Batch, touched: Mapping[str, Fact]
@@ -217,8 +219,8 @@ class Slots:
     async def _load(self, batch: Batch, ids: Collection[str]) -> None:
         missing = sorted(uuid for uuid in ids if batch.fact(uuid) is None)
         if missing:
-            found = await self._client.facts(missing)
-            batch.stored.update((fact.uuid, fact) for fact in found)
+            facts = await self._client.facts(missing)
+            batch.stored.update((fact.uuid, fact) for fact in facts)
 
     async def _load_ends(self, batch: Batch, facts: Iterable[Fact]) -> None:
         """Load the ends of facts whose relation depends on their kinds."""
@@ -274,7 +276,8 @@ class Slots:
         """Return fact → the turns that state it only together with another, which holds it."""
         ties = {*batch.ties}
         for fact, holders in (await self._journal.ties.of_facts(facts)).items():
-            ties.update((fact, holder, one) for holder, needs in holders.items() for one in needs)
+            for holder, needs in holders.items():
+                ties.update((fact, holder, needed) for needed in needs)
         beside: dict[str, set[str]] = {}
         for fact, _, needed in ties:
             beside.setdefault(fact, set()).add(needed)
@@ -292,7 +295,8 @@ class Slots:
         order = {turn: batch.episodes[turn].facts for turn in shared if turn in batch.episodes}
         missing = sorted(set(shared) - set(order))
         if missing:
-            order |= {one.uuid: one.facts for one in await self._client.episodes(missing)}
+            episodes = await self._client.episodes(missing)
+            order |= {episode.uuid: episode.facts for episode in episodes}
         places: dict[tuple[str, str], int] = {}
         for turn, some in shared.items():
             by_id = {uuid: place for place, uuid in enumerate(order.get(turn, ()))}
@@ -324,24 +328,21 @@ class _Context:
     endings: Sequence[SaidEnding]
 
     def all_stated(self, facts: Iterable[Fact]) -> list[Stated]:
-        return [stated for fact in facts if (stated := self.stated(fact))]
+        stated = map(self.stated, facts)
+        return [fact for fact in stated if fact is not None]
 
     def stated(self, fact: Fact) -> Stated | None:
         """Return a fact with what states it; None when no turn does."""
-        said = sorted(
-            (
-                Said(
-                    turn,
-                    Order(*self.said_at[turn], self.places.get((turn, fact.uuid), 0)),
-                )
-                for turn in fact.episodes
-                if turn in self.said_at and turn not in self.beside.get(fact.uuid, ())
-            ),
-            key=lambda one: one.order,
-        )
-        if not said:
+        beside = self.beside.get(fact.uuid, ())
+        statements: list[Said] = []
+        for turn in fact.episodes:
+            if turn in self.said_at and turn not in beside:
+                place = self.places.get((turn, fact.uuid), 0)
+                statements.append(Said(turn, Order(*self.said_at[turn], place)))
+        if not statements:
             return None
-        return Stated(fact, tuple(said), self.own_end(fact), tuple(self.asserted(fact)))
+        statements.sort(key=lambda statement: statement.order)
+        return Stated(fact, tuple(statements), self.own_end(fact), tuple(self.asserted(fact)))
 
     def own_end(self, fact: Fact) -> datetime | None:
         """Return the end that a fact has without any closing."""
@@ -352,8 +353,10 @@ class _Context:
         if stored is None or taken_back(stored):
             return None
         rows = self.closings.get(fact.uuid, ())
-        closed_by_row = next((one for one in rows if one.at == stored.invalid_at), None)
-        return closed_by_row.own_end if closed_by_row else stored.invalid_at
+        for closing in rows:
+            if closing.at == stored.invalid_at:
+                return closing.own_end
+        return stored.invalid_at
 
     def asserted(self, fact: Fact, *, dormant: bool = False) -> list[Closing]:
         """Return the closings of a fact that statements name and that hold; ``dormant``: or may hold again.
@@ -361,12 +364,16 @@ class _Context:
         One may hold again when the fact that did it is absent: it may be in the recycle bin.
         """
         stored = [
-            one
-            for one in self.closings.get(fact.uuid, ())
-            if one.cause in _ASSERTED and one.by_turn not in self.batch.episodes
+            closing
+            for closing in self.closings.get(fact.uuid, ())
+            if closing.by_turn not in self.batch.episodes
         ]
-        mine = [one for one in self.batch.closings.get(fact.uuid, ()) if one.cause in _ASSERTED]
-        return [one for one in (*stored, *mine) if self._holds(one, fact, dormant=dormant)]
+        of_batch = self.batch.closings.get(fact.uuid, ())
+        return [
+            closing
+            for closing in (*stored, *of_batch)
+            if closing.cause in _ASSERTED and self._holds(closing, fact, dormant=dormant)
+        ]
 
     def _holds(self, closing: Closing, fact: Fact, *, dormant: bool) -> bool:
         if not closing.by_fact:

@@ -123,20 +123,30 @@ def read_new(
         lines, offset = _lines(descriptor, cursor.offset, end)
         moved = replace(cursor, offset=offset, tail=_tail(descriptor, offset))
     since = cursor.since
-    found = [one for one in _answers(lines, reading) if one.at >= since]
-    new = [one for one in found if not {digest(one.text), one.ref} & set(moved.ahead)]
-    met = {digest(one.text) for one in found}
-    came = [one.ref for one in found if digest(one.text) in moved.ahead]
+    answers = [answer for answer in _answers(lines, reading) if answer.at >= since]
+    # What was stored ahead of its line is known by its text, and by its line's id once that has come.
+    stored_ahead = set(moved.ahead)
+    new: list[AssistantAnswer] = []
+    texts: set[str] = set()
+    references: list[str] = []
+    for answer in answers:
+        text_digest = digest(answer.text)
+        texts.add(text_digest)
+        if text_digest in stored_ahead:
+            references.append(answer.ref)
+        elif answer.ref not in stored_ahead:
+            new.append(answer)
     if is_first:
-        moved = replace(moved, since=min((one.at for one in found), default=reading.at))
-    ahead = (*(one for one in moved.ahead if one not in met), *came)
-    return new, replace(moved, ahead=ahead[-_AHEAD:])
+        moved = replace(moved, since=min((answer.at for answer in answers), default=reading.at))
+    still_ahead = [mark for mark in moved.ahead if mark not in texts]
+    return new, replace(moved, ahead=(*still_ahead, *references)[-_AHEAD:])
 
 
 def is_among(text: str, answers: list[AssistantAnswer]) -> bool:
     """Tell whether the last answer read is this text, or one is the other's end: an answer may have several parts."""
-    said, read = folded(text), folded(answers[-1].text) if answers else ""
-    return bool(read) and (said.endswith(read) or read.endswith(said))
+    last = folded(answers[-1].text) if answers else ""
+    whole = folded(text)
+    return bool(last) and (whole.endswith(last) or last.endswith(whole))
 
 
 def with_ahead(cursor: TranscriptCursor, text: str) -> TranscriptCursor:
@@ -190,7 +200,7 @@ def _is_prompt(entry: JSONEntry) -> bool:
     if entry.get("type") != "user" or entry.get("isMeta") or entry.get("isSidechain"):
         return False
     message = entry.entry("message")
-    kinds = [one.get("type") for one in message.entries("content")]
+    kinds = [block.get("type") for block in message.entries("content")]
     return isinstance(message.get("content"), str) or (
         "text" in kinds and "tool_result" not in kinds
     )
@@ -273,15 +283,15 @@ class Capture:
         cursor = await self._cursor(reading)
         until = asyncio.get_running_loop().time() + patience_s
         while True:
-            found, moved = await asyncio.to_thread(read_new, reading, cursor)
-            lags = bool(event.text.strip()) and not is_among(event.text, found)
+            answers, moved = await asyncio.to_thread(read_new, reading, cursor)
+            lags = bool(event.text.strip()) and not is_among(event.text, answers)
             if not lags or asyncio.get_running_loop().time() >= until:
                 break
             await asyncio.sleep(_LOOK_S)
         if lags and not await self._is_stored(event):
-            found = [*found, await self._last(reading, moved, event)]
+            answers = [*answers, await self._last(reading, moved, event)]
             moved = with_ahead(moved, event.text)
-        await self._kept(answered(found, event.session))
+        await self._kept(answered(answers, event.session))
         if moved != cursor:
             await self._move(reading, moved)
 
@@ -289,9 +299,9 @@ class Capture:
         self, reading: TranscriptReading, cursor: TranscriptCursor, event: SessionEvent
     ) -> AssistantAnswer:
         """Return the answer that an event carries, as its line tells it where that has come since the event."""
-        since, _ = await asyncio.to_thread(read_new, replace(reading, upto=None), cursor)
-        same = digest(event.text)
-        return next((one for one in since if digest(one.text) == same), last_answer(event))
+        answers, _ = await asyncio.to_thread(read_new, replace(reading, upto=None), cursor)
+        same = [answer for answer in answers if digest(answer.text) == digest(event.text)]
+        return same[0] if same else last_answer(event)
 
     async def _is_stored(self, event: SessionEvent) -> bool:
         """Tell whether the answer of an event that is told again was taken from its line the first time."""
