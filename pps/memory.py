@@ -96,7 +96,8 @@ from pps.records.undoing import Undoing
 if TYPE_CHECKING:
     from pps.features.topics.portfolio import Topics
 
-READ_OWN_WRITES_S, _REBUILD_S = 0.05, 86_400.0
+READ_OWN_WRITES_S = 0.05
+_REBUILD_S = 86_400.0
 _CORRECTED_S = 10.0
 """How long a correction waits to be taken in before it answers ``accepted``."""
 _MOST_MERGES_COUNTED = 50
@@ -155,7 +156,9 @@ class Memory:
         )
         self._actor = ""
         self._noting: set[asyncio.Task[None]] = set()
-        journal, told, hooks = parts.journal, self.remember_many, parts.topics.in_hooks
+        journal = parts.journal
+        told = self.remember_many
+        hooks = parts.topics.in_hooks
         export = partial(Exporter, parts.client, journal, parts.self_node)
         self._documents = Documents(
             told, journal, parts.forgetter, parts.worker, export, self._identifier
@@ -419,7 +422,8 @@ class Memory:
         """
         check_range("ids", len(ids), 1, 200)
         wanted = await self.parts.journal.whole(ids)
-        client, journal = self.parts.client, self.parts.journal
+        client = self.parts.client
+        journal = self.parts.journal
         reads = (client.episodes, journal.turns, client.facts, client.nodes)
         items: dict[str, Item] = {item.uuid: item for read in reads for item in await read(wanted)}
         if len(items) != len(set(wanted)):
@@ -671,7 +675,9 @@ class Memory:
         return replace(recalled, notes=(*recalled.notes, NOT_YET_FOUND)) if is_behind else recalled
 
     async def _pack(self, request: AmbientRequest, *, is_noted: bool = True) -> Pack:
-        parts, session, name = self.parts, self._identifier(request.session or ""), self.entity.name
+        parts = self.parts
+        session = self._identifier(request.session or "")
+        name = self.entity.name
         ambient = Ambient(
             name,
             parts.journal,

@@ -19,7 +19,8 @@ from pps.entities.registry import Registry
 _NOBODY = "removed"
 """Stands for the name of an entity that may be no more."""
 _PATIENCE_S = 300.0
-_FIRST_RETRY_S, _LONGEST_RETRY_S = 1.0, 60.0
+_FIRST_RETRY_S = 1.0
+_LONGEST_RETRY_S = 60.0
 
 
 class Erasing:

@@ -366,7 +366,8 @@ class App:
         """
         from pps.isolation.graphiti_dump import GraphitiGroup, dump_group
 
-        source, file = GraphitiGroup.parse(address), folder / "graphiti.json"
+        source = GraphitiGroup.parse(address)
+        file = folder / "graphiti.json"
         at = self.settings.neo4j
         await dump_group(source, at.user, at.password.get_secret_value(), file)
         return file

@@ -41,8 +41,10 @@ CREATE TABLE IF NOT EXISTS room_change (
 """
 
 Change: TypeAlias = Literal["joined", "sent_out", "called_in", "left"]
-MAX_TITLE, MAX_PERSON = 120, 100
-MOST_MEMBERS, MOST_ROOMS = 12, 500
+MAX_TITLE = 120
+MAX_PERSON = 100
+MOST_MEMBERS = 12
+MOST_ROOMS = 500
 _AFTER: dict[Change, tuple[Change | None, ...]] = {
     "joined": (None, "left"),
     "sent_out": ("joined", "called_in"),
@@ -254,7 +256,8 @@ def _advance(db: sqlite3.Connection, id: str) -> int:
 def _append(db: sqlite3.Connection, id: str, entity: EntityId, change: Change) -> PresenceChange:
     if not db.execute("SELECT 1 FROM entity WHERE grp = ?", (entity.group,)).fetchone():
         raise NotFound("entity")
-    position, at = _advance(db, id), time.now()
+    position = _advance(db, id)
+    at = time.now()
     db.execute(
         "INSERT INTO room_change (room, position, grp, change, at) VALUES (?, ?, ?, ?, ?)",
         (id, position, entity.group, change, time.iso(at)),

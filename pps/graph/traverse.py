@@ -75,7 +75,8 @@ async def shortest_path(
 
 
 def _walk(came: dict[str, tuple[str, str]], end: str) -> tuple[list[str], list[str]]:
-    nodes, facts = [end], list[str]()
+    nodes = [end]
+    facts = list[str]()
     while came[nodes[-1]][0]:
         previous, fact = came[nodes[-1]]
         nodes.append(previous)

@@ -270,7 +270,8 @@ class Anchors:
         async with self._lock:
             await asyncio.to_thread(self._folder.sweep)
             files, unread = await asyncio.to_thread(self._folder.scan)
-            known, held = await self._state(), await self._held()
+            known = await self._state()
+            held = await self._held()
             stale = [
                 file
                 for file in files
@@ -334,7 +335,8 @@ class Anchors:
             vectors = self._embedder.embed_passages(
                 [f"{anchor.title}\n{passage}" for passage in passages]
             )
-        title, at = " ".join((anchor.title, *anchor.tags)), micros(file.modified_at)
+        title = " ".join((anchor.title, *anchor.tags))
+        at = micros(file.modified_at)
         return IndexDoc(
             "anchor",
             file.slug,

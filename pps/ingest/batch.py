@@ -98,7 +98,8 @@ class Batch:
             kinds=self.kinds,
             relations=self.relations,
         )
-        batch.records, batch.record_nodes = dict(self.records), set(self.record_nodes)
+        batch.records = dict(self.records)
+        batch.record_nodes = set(self.record_nodes)
         batch.known_ties = self.known_ties
         for fact in batch.stored.values():
             batch.note_stated(fact)

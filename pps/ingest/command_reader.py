@@ -37,7 +37,8 @@ _MOST_KNOWN_FACTS = 60
 _MOST_MENTIONS = 2_000
 _LOOK_S = 60.0
 _PLACE_S = 5.0
-_LEAST_S, _SOON_S = 0.05, 0.2
+_LEAST_S = 0.05
+_SOON_S = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,12 +145,15 @@ class Reader:
         while True:
             self._wake.clear()
             try:
-                wait_s, self._defect = await self._next(), ""
+                wait_s = await self._next()
+                self._defect = ""
             except PPSError as error:  # the journal or the graph
-                wait_s, self._defect = _PLACE_S, f"{error.code}: {error.message}"
+                wait_s = _PLACE_S
+                self._defect = f"{error.code}: {error.message}"
                 _log.warning("entity %s: reading waits after: %s", self._name, self._defect)
             except Exception as error:  # noqa: BLE001 - a task's outermost call: health tells it, and reading goes on
-                wait_s, self._defect = _PLACE_S, self._failing.unforeseen(error)
+                wait_s = _PLACE_S
+                self._defect = self._failing.unforeseen(error)
             finally:
                 self._release()
             with contextlib.suppress(TimeoutError):
@@ -210,12 +214,14 @@ class Reader:
         """Tell whether the first of the waiting jobs is to be read without waiting for more."""
         if self._waiting_callers:
             return True
-        queued_at, until = waiting[0].queued_at, self._at_once_until
+        queued_at = waiting[0].queued_at
+        until = self._at_once_until
         return until is not None and queued_at is not None and queued_at <= until
 
     def _wait_s(self, waiting: Sequence[Job], *, is_full: bool) -> float:
         """Return how long a first group waits: for its next try, and for more to come until none has for a while."""
-        first, moment = waiting[0], time.now()
+        first = waiting[0]
+        moment = time.now()
         put_off_s = (first.next_at - moment).total_seconds() if first.next_at else 0.0
         if is_full or first.failures or self._is_at_once(waiting):
             return max(0.0, put_off_s)
@@ -274,7 +280,8 @@ class Reader:
         ids = await self._journal.named_in(text, _MOST_NAMES)
         nodes = await self._asked.client.nodes(ids)
         facts = await self._asked.client.facts_of_nodes(ids, _MOST_KNOWN_FACTS * 2) if ids else []
-        moment, turns = time.now(), {job.turn.uuid for job in jobs}
+        moment = time.now()
+        turns = {job.turn.uuid for job in jobs}
         current = [
             fact
             for fact in facts

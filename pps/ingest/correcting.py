@@ -112,7 +112,8 @@ class FactCorrector:
         """
         fact = await self._fact(id)
         nodes = {node.uuid: node for node in await self._client.nodes([fact.subject, fact.object])}
-        subject, object_ = nodes[fact.subject], nodes[fact.object]
+        subject = nodes[fact.subject]
+        object_ = nodes[fact.object]
         if since is not None:
             since = zoned(since, self._journal.zone, "since")
         _check_open(fact, verdict)

@@ -247,7 +247,8 @@ def make_draft(
     )
     bounds.check_drafts(nodes, facts)
     bounds.check_choice("role", options.get("role", "user"), bounds.ROLES)
-    mode, extraction = extraction, options.get("extraction", extraction)
+    mode = extraction
+    extraction = options.get("extraction", extraction)
     check_extraction(extraction, mode)
     importance = options.get("importance", 0.5)
     if not 0 <= importance <= 1:
@@ -267,7 +268,8 @@ def make_draft(
         importance=importance,
         chunk=replace(chunk, path=redactor.identifier(chunk.path)) if chunk else None,
     )
-    nodes, facts = redactor.nodes(nodes), redactor.facts(facts)
+    nodes = redactor.nodes(nodes)
+    facts = redactor.facts(facts)
     links = automatic.links_of(draft.content)
     return draft, JobPayload(nodes=nodes, facts=facts, extraction=extraction, links=links)
 

@@ -22,7 +22,8 @@ _log = logging.getLogger(__name__)
 _PAGE = 100
 _TABLES = ""
 """In place of a follower's name: what fails is the making of the tables."""
-_FIRST_WAIT_S, _LONGEST_WAIT_S = 0.5, 60.0
+_FIRST_WAIT_S = 0.5
+_LONGEST_WAIT_S = 60.0
 
 
 class MemoryFeatures:

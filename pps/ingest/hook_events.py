@@ -140,8 +140,10 @@ def said_in(event: SessionEvent) -> list[Item]:
         )
         return _items(text, reference, event.at, event.session, "user", client=event.client)
     if event.event == "PostToolUse" and event.tool and not is_own_tool(event.tool):
-        line, reference = tool_line(event.tool, event.input), f"tool:{event.ref or event.id}"
-        actor, client = event.agent_type, event.client
+        line = tool_line(event.tool, event.input)
+        reference = f"tool:{event.ref or event.id}"
+        actor = event.agent_type
+        client = event.client
         return _items(line, reference, event.at, event.session, "tool", actor, client=client)
     return []
 
@@ -167,7 +169,8 @@ def typed(prompt: str) -> str:
 
 def without_context(prompt: str) -> str:
     """Return a prompt without the reminders and the editor's context that the client put around what a person gave."""
-    start, end = 0, len(prompt)
+    start = 0
+    end = len(prompt)
     while found := _OPENING.match(prompt, start, end):
         close = prompt.find(f"</{found[1]}>", found.end(), end)
         if close < 0:
@@ -175,7 +178,8 @@ def without_context(prompt: str) -> str:
         start = close + len(found[1]) + 3
     while (at := _behind(prompt, start, end)) >= 0:
         end = at
-    before, after = start > 0, end < len(prompt)
+    before = start > 0
+    after = end < len(prompt)
     said = prompt[start:end]
     said = said.lstrip() if before else said
     return said.rstrip() if after else said

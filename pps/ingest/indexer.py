@@ -296,7 +296,8 @@ class Indexer:
         total = 0
         try:
             while True:
-                positions, passed = self._indexes.positions, self._passed()
+                positions = self._indexes.positions
+                passed = self._passed()
                 followers: list[Follower] = [
                     name for name, position in positions.items() if position == passed
                 ]
@@ -426,38 +427,47 @@ class Indexer:
             await self._journal.set_meta(_TURNED, iso(moment))
 
     async def _rebuild_nodes(self, filling: _Filling) -> int:
-        done, total, after = 0, (await self._client.counts()).nodes, ""
+        done = 0
+        total = (await self._client.counts()).nodes
+        after = ""
         while page := await self._client.scan_nodes(after, _PAGE):
             docs = await self._node_docs(
                 [node.uuid for node in page], NOTHING_WRITTEN, filling.vectors
             )
             await self._indexes.apply(docs, to=filling.to)
             await self.records.applied()
-            done, after = done + len(page), page[-1].uuid
+            done += len(page)
+            after = page[-1].uuid
             filling.tell("nodes", done, total)
         return done
 
     async def _rebuild_facts(self, filling: _Filling) -> int:
-        done, total, after = 0, (await self._client.counts()).facts, ""
+        done = 0
+        total = (await self._client.counts()).facts
+        after = ""
         while page := await self._client.scan_facts(after, _PAGE):
             facts = await with_days(page, self._client, self._journal)
             if filling.vectors is self._vectors:
                 await self._perspective_data.facts([one.uuid for one in page], facts)
             docs = await embedded(fact_docs(facts, self._journal.now()), filling.vectors)
             await self._indexes.apply(docs, to=filling.to)
-            done, after = done + len(page), page[-1].uuid
+            done += len(page)
+            after = page[-1].uuid
             filling.tell("facts", done, total)
         return done
 
     async def _rebuild_episodes(self, filling: _Filling) -> int:
         episodes = EpisodeDocs(self._client, self._journal, filling.vectors, self.records.kinds)
-        done, total, after = 0, await self._journal.count_turns(), 0
+        done = 0
+        total = await self._journal.count_turns()
+        after = 0
         while page := await self._journal.scan(after, _PAGE):
             if filling.vectors is self._vectors:
                 await self._perspective_data.turns([one.uuid for one in page], page)
                 await self.token_states.note((), page)
             await self._indexes.apply(await episodes.of(page), to=filling.to)
-            done, after = done + len(page), page[-1].seq
+            done += len(page)
+            after = page[-1].seq
             filling.tell("turns", done, total)
         return done
 

@@ -248,7 +248,8 @@ class Jobs:
 
         Return what was found, why it stopped, and the first of what was left out.
         """
-        found, why = Readings(0, 0, 0, 0), ""
+        found = Readings(0, 0, 0, 0)
+        why = ""
         left_out: list[Skipped] = []
         while not why and (ids := await self._read_later(since)):
             hurry()
@@ -305,7 +306,8 @@ class Jobs:
 
     async def stats(self) -> IngestionStats:
         """Return how the queue stands and what the latest attempts came to."""
-        moment, window_s = now(), self._limits.red_window_s
+        moment = now()
+        window_s = self._limits.red_window_s
         state = await self._queue.state(moment - timedelta(seconds=window_s))
         return IngestionStats(
             **state.counts,

@@ -134,13 +134,11 @@ class Breaker:
 
     def succeeded(self) -> None:
         """Note an answer: it is closed, and who waited for that is told."""
-        was_open, self._failures, self._opened, self._trying, self.why = (
-            bool(self._opened),
-            0,
-            0,
-            None,
-            "",
-        )
+        was_open = bool(self._opened)
+        self._failures = 0
+        self._opened = 0
+        self._trying = None
+        self.why = ""
         if was_open:
             for listener in list(self._listeners):
                 listener()

@@ -23,7 +23,8 @@ from pps.journal.journal import Journal
 from pps.journal.record_rows import Pending
 from pps.store.graph_rows import RECORD_SOURCE
 
-REFERENCES, CHILD_OF = "references", "child_of"
+REFERENCES = "references"
+CHILD_OF = "child_of"
 FROM_TEXT = "ingestion"
 """Who a relation is ``created_by`` when a text's own links or parent made it."""
 PERSON = "person"
@@ -305,7 +306,8 @@ class Linker:
         turns = {turn.uuid: turn for turn in await self._journal.turns([turn for _, turn in rows])}
         batch = await self._around(rows, turns)
         for folded, uuid in rows:
-            source, target = batch.records.get(uuid), batch.names.get(folded)
+            source = batch.records.get(uuid)
+            target = batch.names.get(folded)
             if source is None and target is not None:
                 batch.mention(uuid, [target])
             elif source is not None and target is not None and source != target:

@@ -171,7 +171,8 @@ class MentionFinder:
         Raises:
             StoreUnavailable: A store does not answer.
         """
-        first, second = NamePattern(names), NamePattern(beside)
+        first = NamePattern(names)
+        second = NamePattern(beside)
 
         def says(*texts: str) -> bool:
             return first.is_in(*texts) and (not beside or second.is_in(*texts))

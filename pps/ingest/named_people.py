@@ -84,7 +84,8 @@ def named_people(clause: str, speaker: str, *, only_in_passing: bool) -> ClauseR
     ends: list[Triple] = []
     for pattern in (_KIN_IN_PASSING, *(() if only_in_passing else _KIN_STATED)):
         for match in pattern.finditer(clause):
-            of, name = match.groupdict().get("of") or speaker, words.bare_name(match["name"])
+            of = match.groupdict().get("of") or speaker
+            name = words.bare_name(match["name"])
             if not of or words.is_no_name(name) or words.is_no_name(of):
                 continue
             if pattern is not _KIN_IN_PASSING and words.is_nationality(name):

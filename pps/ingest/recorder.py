@@ -242,7 +242,10 @@ class RecordWriter(Revisions):
 
     def _related(self, rows: RecordRows, relations: Sequence[RelationDraft], maker: str) -> Related:
         """Keep relations in the journal, those whose ends are there."""
-        made, ids, skipped, at = 0, list[str](), list[Skipped](), now()
+        made = 0
+        ids = list[str]()
+        skipped = list[Skipped]()
+        at = now()
         for number, one in enumerate(relations):
             place = f"relations[{number}]"
             try:

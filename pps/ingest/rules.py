@@ -535,7 +535,8 @@ def _since(text: str, at: datetime, *, ahead: bool) -> CoarseTime | None:
 
 
 def _start(span: Span, at: datetime, *, ahead: bool) -> CoarseTime | None:
-    start, today = span.began(), coarse(wall(at).date())
+    start = span.began()
+    today = coarse(wall(at).date())
     if start is None or not ahead:
         return start if start is None or has_begun(start, at) else None
     if start < today and not _IS_OVER.search(span.text):  # "on Friday" is the next one

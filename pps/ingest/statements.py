@@ -150,9 +150,11 @@ def plan_correction(
     if wrong is None:
         outcome.skipped.append(Skipped("correction", "nothing before it in the session is meant"))
         return None
-    subject, object_ = batch.known[wrong.subject].name, draft.object
+    subject = batch.known[wrong.subject].name
+    object_ = draft.object
     if wrong.relation in VALUE_IS_SUBJECT:
-        subject, object_ = draft.object, batch.known[wrong.object].name
+        subject = draft.object
+        object_ = batch.known[wrong.object].name
     right = FactDraft(subject, wrong.relation, object_, draft.text, wrong.valid_at)
     fact = plan_fact(batch, turn, right, outcome)
     _end(batch, wrong, wrong.valid_at or turn.occurred_at, fact, turn, "corrected")

@@ -286,9 +286,11 @@ def _told_late(
     """Return the facts that count, and the ids of those that speak of an earlier time than one stated before them."""
     current: list[Stated] = []
     earlier: set[str] = set()
-    starts, statements = _Latest(), _Latest()
+    starts = _Latest()
+    statements = _Latest()
     for one in sorted(present, key=lambda stated: stated.last.order):
-        stretch, value = begins[one.fact.uuid], one.fact.object
+        stretch = begins[one.fact.uuid]
+        value = one.fact.object
         if stretch is not None and _is_before(
             one, stretch, starts.besides(value), statements.besides(value)
         ):
@@ -381,7 +383,8 @@ def _plans_made_anew(
     if mine is None or mine.start <= one.last.order.at:
         return
     for other in facts:
-        theirs, said = begins[other.fact.uuid], other.first
+        theirs = begins[other.fact.uuid]
+        said = other.first
         if other.fact.object == one.fact.object or theirs is None:
             continue
         if one.last.order < said.order and said.order.at < min(mine.start, theirs.start):

@@ -63,7 +63,8 @@ def supports_left(
     """
     together = [{holder, *needs} for holder, needs in ties.items()]
     whole = [turns for turns in together if turns.isdisjoint(lost)]
-    tied, kept = set[str]().union(*together), set[str]().union(*whole)
+    tied = set[str]().union(*together)
+    kept = set[str]().union(*whole)
     return tuple(
         one
         for one in dict.fromkeys(fact.episodes)
@@ -191,7 +192,8 @@ def plan_rewording(batch: Batch, job: Job, old: OldWords) -> None:
     batch.reworded.add(turn)
     said = set(batch.episodes[turn].facts)
     for uuid in () if old.stay else old.facts:
-        fact, ties = batch.fact(uuid), batch.known_ties.get(uuid, {})
+        fact = batch.fact(uuid)
+        ties = batch.known_ties.get(uuid, {})
         batch.reread |= broken_holders(ties, {turn})
         if fact is None or uuid in said:
             continue

@@ -208,7 +208,8 @@ def _is_prompt(entry: JSONEntry) -> bool:
 
 def _answers(lines: list[bytes], reading: TranscriptReading) -> Iterator[AssistantAnswer]:
     """Yield what was said in the session itself, as an import of the transcript would read it."""
-    session, is_ours = ClaudeSession(reading.session), cache(reading.is_ours)
+    session = ClaudeSession(reading.session)
+    is_ours = cache(reading.is_ours)
     entries = (JSONEntry.loaded(line) for line in lines if b'"assistant"' in line)
     read = (
         one
@@ -218,10 +219,8 @@ def _answers(lines: list[bytes], reading: TranscriptReading) -> Iterator[Assista
     )
     for one in chain(read, session.end()):
         if isinstance(one, Item) and one.options.get("role") == "assistant":
-            at, ref = (
-                one.options.get("occurred_at") or reading.at,
-                one.options.get("source_ref", ""),
-            )
+            at = one.options.get("occurred_at") or reading.at
+            ref = one.options.get("source_ref", "")
             if one.options.get("session") == reading.session:
                 yield AssistantAnswer(ref, one.content, at)
 

@@ -137,7 +137,8 @@ class Failing:
 
     async def note(self, job: Job, error: PPSError, model: Provider) -> bool:
         """Put a job off or park it, as the error says; tell whether it was parked."""
-        fault, failures = self.fault_of(error), job.failures + 1
+        fault = self.fault_of(error)
+        failures = job.failures + 1
         error = (self.full_disk() or error) if fault == "outage" else error
         provider = provider_of(error, model)
         if isinstance(error, ModelOutputInvalid) and fault == "passing":
@@ -197,7 +198,8 @@ class Failing:
             self._doubted = 0
             return False
         # The provider may have come back between the attempt and this: what fails once more is at fault itself.
-        before, self._doubted = self._doubted, job.id
+        before = self._doubted
+        self._doubted = job.id
         return before == job.id
 
     async def _answers(self, provider: Provider) -> bool:

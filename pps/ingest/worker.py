@@ -304,7 +304,8 @@ class Worker:
 
     async def _after(self, error: BaseException) -> None:
         """Park the one turn that causes an unforeseen error; find it by going one by one."""
-        jobs, self._in_hand = self._in_hand, []
+        jobs = self._in_hand
+        self._in_hand = []
         if jobs and (outage := self._failing.full_disk()):
             await self._failed(jobs, outage)
         elif len(jobs) == 1:
@@ -327,9 +328,11 @@ class Worker:
                 ):
                     await self._rest()
                 if self._lag is not None:
-                    lag, self._lag = self._lag, None
+                    lag = self._lag
+                    self._lag = None
                     raise lag
-                self._trouble, wait_s = "", _FIRST_WAIT_S
+                self._trouble = ""
+                wait_s = _FIRST_WAIT_S
             except PPSError as error:  # the journal, or what was left over for the indexes
                 self._trouble = f"{error.code}: {error.message}"
                 _log.warning(
@@ -340,7 +343,8 @@ class Worker:
 
     async def _step(self, stage: Stage) -> bool:
         """Try the first jobs of a stage; False when there are none that may be tried yet."""
-        breakers, needed = self._rules.breakers, _NEEDED[stage]
+        breakers = self._rules.breakers
+        needed = _NEEDED[stage]
         if stage == "read" and not await self._has_place():
             return False
         try:
@@ -428,7 +432,8 @@ class Worker:
 
     async def _indexed(self) -> None:
         """Tell those who wait for turns that are in the indexes now."""
-        ids, self._unindexed = self._unindexed, set()
+        ids = self._unindexed
+        self._unindexed = set()
         await self._tell(ids)
 
     def _is_read(self, job: Job) -> bool:
@@ -441,7 +446,8 @@ class Worker:
 
     async def _failed(self, jobs: Sequence[Job], error: PPSError) -> None:
         """Note a failed attempt. Of a batch only the first job counts as tried; the others are put back."""
-        stage, first = jobs[0].stage, jobs[0]
+        stage = jobs[0].stage
+        first = jobs[0]
         fault = self._failing.fault_of(error)
         if len(jobs) > 1:
             self._one_by_one[stage] = len(jobs) if fault != "outage" else 1
@@ -459,7 +465,8 @@ class Worker:
         """Index what is left over when no job waits; sleep until there is a job or one may be tried again."""
         self._wake.clear()
         self._hurry = False
-        wait_s, look_s = await self._wait_s(), _LOOK_S
+        wait_s = await self._wait_s()
+        look_s = _LOOK_S
         if wait_s is None:
             unread = self.reader is not None and await self._queue.due_at("read") is not None
             if not unread:

@@ -116,8 +116,10 @@ class Pipeline:
 
     async def index(self) -> None:
         """Bring what was written into the indexes; meanwhile the words of the jobs that wait are embedded."""
-        written, last_job = self._written, self._last_job
-        self._written, self._last_job = NOTHING_WRITTEN, None
+        written = self._written
+        last_job = self._last_job
+        self._written = NOTHING_WRITTEN
+        self._last_job = None
         coming = (
             self._vectors.ahead(partial(self._coming, last_job))
             if self._vectors and last_job
@@ -348,7 +350,8 @@ class Pipeline:
 
         The words of its facts and its turns are embedded first. ``after`` is what else the journal notes then.
         """
-        nodes, facts = list(batch.nodes.values()), list(batch.facts.values())
+        nodes = list(batch.nodes.values())
+        facts = list(batch.facts.values())
         kinds = (
             self._indexer.records.kinds
         )  # their vectors follow: a model that is away keeps no record waiting
@@ -577,12 +580,16 @@ def _drafts(job: Job, zone: tzinfo) -> Drafts:
     """Return what was given with a turn, what a command found, and what rules read in it where no fact was given."""
     payload = job.payload
     read = payload.read or Reading()
-    nodes, facts = (*payload.nodes, *read.nodes), (*payload.facts, *read.facts)
-    endings, corrections = (*payload.endings, *read.endings), payload.corrections
+    nodes = (*payload.nodes, *read.nodes)
+    facts = (*payload.facts, *read.facts)
+    endings = (*payload.endings, *read.endings)
+    corrections = payload.corrections
     if _is_read_by_rules(payload):
         found = extract(job.turn, zone)
-        nodes, facts = (*nodes, *found.nodes), (*facts, *found.facts)
-        endings, corrections = (*endings, *found.endings), (*corrections, *found.corrections)
+        nodes = (*nodes, *found.nodes)
+        facts = (*facts, *found.facts)
+        endings = (*endings, *found.endings)
+        corrections = (*corrections, *found.corrections)
     return Drafts(nodes, facts, endings, corrections, payload.retractions)
 
 

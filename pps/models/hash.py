@@ -15,7 +15,8 @@ from pps.models.protocols import Fingerprint, Matrix, Vector
 _WORD = re.compile(r"\w+")
 _WINDOW_WORDS = 200
 _PART_WEIGHT = 0.35
-_SMALL, _SMALL_WEIGHT = 3, 0.25  # "the", "in", "of": most short words say little
+_SMALL = 3
+_SMALL_WEIGHT = 0.25  # "the", "in", "of": most short words say little
 
 
 class HashEmbedder(WindowedEmbedder):

@@ -384,7 +384,8 @@ def _compare(connection: Connection, read: _Tally, name: str) -> None:
         cursor = connection.execute(f"SELECT {columns} FROM {table}")
         stored.add(table, cursor)
         if stored.of(table) != read.of(table):
-            expected, found = read.of(table)[0], stored.of(table)[0]
+            expected = read.of(table)[0]
+            found = stored.of(table)[0]
             raise StoreError(
                 f"{name}: the upgrade of its graph would not be whole: of the table {table} {expected:,} rows were read "
                 f"and {found:,} are stored, or they differ; nothing was changed: please report it"

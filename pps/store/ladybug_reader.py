@@ -161,7 +161,8 @@ class LadybugGraph:
             yield OldPage("mentions", total, mentions=[*kept.values()])
 
     def _mention(self, row: _Row) -> Mention:
-        episode, node = str(row["source"]), str(row["target"])
+        episode = str(row["source"])
+        node = str(row["target"])
         uuid = str(row["uuid"] or mention_id(self._group, episode, node))
         return episode, node, uuid, _moment(row["created_at"])
 
@@ -195,7 +196,8 @@ class LadybugGraph:
                 yield OldPage("links", total, links={table: kept})
 
     def _link(self, table: LinkTable, row: _Row) -> GraphitiLink:
-        source, target = str(row["source"]), str(row["target"])
+        source = str(row["source"])
+        target = str(row["target"])
         uuid = str(row["uuid"] or stable_id(self._group, table, source, target))
         return GraphitiLink(uuid, source, target, _moment(row["created_at"]))
 

@@ -199,7 +199,8 @@ class Projects:
         name = self._told(entity.name, entity, route.path)
         vault = Vault(entity.group, name, route.path, route.created_at)
         try:
-            entry, own = self._app.registry.by_group(entity.group), self_node_id(entity)
+            entry = self._app.registry.by_group(entity.group)
+            own = self_node_id(entity)
             if entry.store == "postgresql" and database is not None:
                 held = database.read(entity.group, partial(tally_rows, own=own))
             else:

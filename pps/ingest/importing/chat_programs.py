@@ -290,7 +290,8 @@ class _CodexSession:
         self._common["tags"] = [mark[: whole(mark, 64)] for mark in marks]
 
     def _item(self, item: JSONEntry, where: str) -> Iterator[Read]:
-        kind, role = item.text("type"), item.text("role")
+        kind = item.text("type")
+        role = item.text("role")
         if kind == "message" and role == "user":
             for part in item.values("content"):
                 yield from self._prompt(_content_text(part), item, where)
