@@ -129,7 +129,7 @@ _ALIKE = "the names differ only in titles, company forms, marks or signs"
 
 
 @dataclass(frozen=True, slots=True)
-class Moves:
+class MergeMoves:
     """What a merge changes, by id: enough to do it again after a crash, and to undo it."""
 
     kept: Node
@@ -143,7 +143,7 @@ class Moves:
     """Whether the kept one is a record of a pack's kind: only names, facts and mentions go over to it."""
 
 
-_MOVES = TypeAdapter(Moves)
+_MOVES = TypeAdapter(MergeMoves)
 
 
 def merged(kept: Node, gone: Node, *, typed: bool = False) -> Node:
@@ -190,7 +190,7 @@ def unmerged(now_kept: Node, before: Node, gone: Node, *, typed: bool = False) -
     )
 
 
-def plan_of(id_: str, moves: Moves) -> MergePlan:
+def plan_of(id_: str, moves: MergeMoves) -> MergePlan:
     """Return what a merge does, to be shown; without an id it was not done."""
     after, facts = (
         merged(moves.kept, moves.gone, typed=moves.typed),
@@ -205,11 +205,11 @@ def merge_of(row: MergeRow) -> Merge:
     return Merge(row.id, row.kept, moves.kept.name, row.gone, moves.gone.name, row.at, row.state)
 
 
-def dump(moves: Moves) -> str:
+def dump(moves: MergeMoves) -> str:
     return _MOVES.dump_json(moves).decode()
 
 
-def load(text: str) -> Moves:
+def load(text: str) -> MergeMoves:
     """Return the change that ``dump`` wrote."""
     return _MOVES.validate_json(text)
 
@@ -367,7 +367,7 @@ class Merging:
         async with self._worker.held():
             yield
 
-    async def _moves(self, keep: str, drop: str) -> Moves:
+    async def _moves(self, keep: str, drop: str) -> MergeMoves:
         nodes = {node.uuid: node for node in await self._client.nodes([keep, drop])}
         if len(nodes) != 2:
             raise NotFound()
@@ -384,7 +384,7 @@ class Merging:
         facts = await self._client.facts_of_nodes([drop], _ALL)
         mentioned = await self._client.episodes_of_nodes([keep, drop])
         before, mentions = set(mentioned.get(keep, ())), tuple(mentioned.get(drop, ()))
-        return Moves(
+        return MergeMoves(
             nodes[keep],
             nodes[drop],
             tuple(fact.uuid for fact in facts if fact.subject == drop),
@@ -395,7 +395,7 @@ class Merging:
             typed=keep in typed,
         )
 
-    async def _apply(self, moves: Moves, row: MergeRow) -> None:
+    async def _apply(self, moves: MergeMoves, row: MergeRow) -> None:
         kept, gone = moves.kept.uuid, moves.gone.uuid
         facts = await self._moved(moves, kept)
         change = GraphChange(
@@ -406,7 +406,7 @@ class Merging:
         )
         await self._write(row, moves, change, partial(move_record, old=gone, new=kept))
 
-    async def _take_back(self, moves: Moves, row: MergeRow) -> None:
+    async def _take_back(self, moves: MergeMoves, row: MergeRow) -> None:
         kept, gone = moves.kept.uuid, moves.gone.uuid
         found = await self._client.nodes([kept])
         facts = await self._moved(moves, gone)
@@ -422,7 +422,11 @@ class Merging:
         await self._write(row, moves, change, partial(move_record, old=kept, new=gone))
 
     async def _write(
-        self, row: MergeRow, moves: Moves, change: GraphChange, move: Callable[[Connection], None]
+        self,
+        row: MergeRow,
+        moves: MergeMoves,
+        change: GraphChange,
+        move: Callable[[Connection], None],
     ) -> None:
         """Write a merge, or its undoing, in one transaction.
 
@@ -449,7 +453,7 @@ class Merging:
         await self._pipeline.keep_vectors(settled)
         await self._indexer.drain()
 
-    async def _moved(self, moves: Moves, to: str) -> list[Fact]:
+    async def _moved(self, moves: MergeMoves, to: str) -> list[Fact]:
         """Return the facts that a merge concerns, as far as they are still there, with ends at ``to``."""
         subjects, objects = set(moves.subjects), set(moves.objects)
         return [

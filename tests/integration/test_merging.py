@@ -275,11 +275,11 @@ def test_undoing_gives_back_the_node_letter_for_letter_and_loses_no_name_on_the_
 
 
 def test_the_change_of_a_merge_comes_back_from_json_as_it_was() -> None:
-    from pps.ingest.duplicates import Moves
+    from pps.ingest.duplicates import MergeMoves
 
     node = Node(
         str(uuid4()), "Sam", AT, attributes={"a": [1, {"b": None}]}, aliases=("S",), tags=("x",)
     )
-    moves = Moves(node, node, ("1",), (), ("2", "3"), ("3",), record=True)
+    moves = MergeMoves(node, node, ("1",), (), ("2", "3"), ("3",), record=True)
     assert load(dump(moves)) == moves
     assert json.loads(dump(moves))["record"] is True
