@@ -458,7 +458,9 @@ class _ChannelFilling:
             times = await times_of(search, {id_: ranking.candidates[id_] for id_ in items})
         existing = [id_ for id_ in best if id_ in items]
         relations = search.sources.relations
-        ordered = latest_first(existing, items, times, grams(search.words), relations)
+        ordered = latest_first(
+            existing, items, times, ranking.scores, grams(search.words), relations
+        )
         return [*ordered, *rest]
 
     async def _spread(self, balance: float, order: list[str]) -> list[str]:

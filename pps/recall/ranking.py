@@ -50,6 +50,8 @@ _WORDS_OF_QUESTION = 10
 _SAME_SHARE = 0.4
 """Share of their words that two turns have in common if they state one thing."""
 _MIN_SAME_WORDS = 3
+_COMPARABLE = 0.8
+"""Share of an item's score from which a later one may take its place."""
 _PREFIX_LETTERS = 5
 """Letters by which words are compared: "lives" and "living" are one."""
 _SCRIPTS_WITHOUT_SPACES = "\u0e00"
@@ -355,20 +357,22 @@ def latest_first(
     order: Sequence[str],
     items: Mapping[str, Item],
     times: Mapping[str, datetime],
+    scores: Mapping[str, float],
     query_words: Set[str],
     relations: Relations,
 ) -> list[str]:
     """Return the order with the latest of several statements of one thing in place of the first.
 
-    One thing: facts of one subject in a relation that is single-valued or in no table, or turns of
-    one speaker; turns and facts of unknown relations must share most of their words, too. Of what
-    Ana likes the latest is no later statement of the rest. An item that has a word of the query
-    which the later one lacks was asked for itself and keeps its place.
+    One thing: facts of one subject in a single-valued relation, or turns of one speaker that share
+    most of their words. Of what Ana owns the latest is no later statement of the rest. An item that has a word of the query
+    which the later one lacks was asked for itself and keeps its place, and so does one that fits
+    the query much better: "Ana owns a violin" for a question about instruments.
 
     Args:
         order: Ids, best first.
         items: Id → item.
         times: Id → when it was said; an item without a time moves nothing and is not moved.
+        scores: Id → score of the order.
         query_words: The folded words that the query is about.
         relations: The table of relations.
     """
@@ -383,6 +387,7 @@ def latest_first(
             for id_ in remaining[1:]
             if first in times
             and times.get(id_, times[first]) > times[first]
+            and scores[id_] >= _COMPARABLE * scores[first]
             and _is_one_thing(items[first], items[id_], relations)
             and words[first] & wanted <= words[id_]
         ]
@@ -396,10 +401,7 @@ def _is_one_thing(item: Item, other: Item, relations: Relations) -> bool:
     if isinstance(item, Fact) and isinstance(other, Fact):
         if (item.subject, item.relation) != (other.subject, other.relation):
             return False
-        relation = relations.find(item.relation)
-        if relation is not None:
-            return relation.single
-        return _share_most_words(item, other)
+        return relations.is_single(item.relation)
     if not (isinstance(item, Turn) and isinstance(other, Turn)):
         return False
     return speaker_of(item) == speaker_of(other) and _share_most_words(item, other)

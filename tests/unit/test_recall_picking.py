@@ -91,14 +91,26 @@ def said(words: str, day: int, actor: str = "") -> Turn:
     return Turn(words, day, "user", words, "s", AT + timedelta(days=day), AT, actor)
 
 
-def latest(query: str, *items: Turn | Fact, times: dict[str, datetime] | None = None) -> list[str]:
+def latest(
+    query: str,
+    *items: Turn | Fact,
+    times: dict[str, datetime] | None = None,
+    scores: dict[str, float] | None = None,
+) -> list[str]:
     found = {one.uuid: one for one in items}
     known = (
         {one.uuid: one.occurred_at for one in items if isinstance(one, Turn)}
         if times is None
         else times
     )
-    return latest_first(list(found), found, known, grams(query), shipped_relations())
+    return latest_first(
+        list(found),
+        found,
+        known,
+        scores or dict.fromkeys(found, 1.0),
+        grams(query),
+        shipped_relations(),
+    )
 
 
 def test_the_latest_of_several_statements_takes_the_place_of_the_first() -> None:
@@ -141,6 +153,14 @@ def test_facts_of_one_subject_and_relation_state_one_thing() -> None:
     assert latest("Nora live Bergen", *facts, times=times) == ["1", "2", "3"]
 
 
+def test_the_latest_does_not_take_the_place_of_what_fits_much_better() -> None:
+    violin, kiln = said("I own a violin.", 1), said("I own a kiln.", 2)
+    scores = {violin.uuid: 1.0, kiln.uuid: 0.5}
+    assert latest("instrument own", violin, kiln, scores=scores) == [violin.uuid, kiln.uuid]
+    scores = {violin.uuid: 1.0, kiln.uuid: 0.9}
+    assert latest("instrument own", violin, kiln, scores=scores) == [kiln.uuid, violin.uuid]
+
+
 @pytest.mark.parametrize("relation", ["LIKES", "SAYS"])
 def test_of_what_a_subject_may_have_several_the_latest_is_not_put_first(relation: str) -> None:
     facts = [
@@ -149,12 +169,3 @@ def test_of_what_a_subject_may_have_several_the_latest_is_not_put_first(relation
     ]
     times = {fact.uuid: AT + timedelta(days=day) for day, fact in enumerate(facts)}
     assert latest("music", *facts, times=times) == ["1", "2"]
-
-
-def test_of_a_relation_that_is_in_no_table_statements_in_the_same_words_are_one_thing() -> None:
-    facts = [
-        Fact("1", "App", "Postgres", "KEEPS_DATA_IN", "The app keeps its data in Postgres.", AT),
-        Fact("2", "App", "MySQL", "KEEPS_DATA_IN", "The app keeps its data in MySQL.", AT),
-    ]
-    times = {fact.uuid: AT + timedelta(days=day) for day, fact in enumerate(facts)}
-    assert latest("app data", *facts, times=times) == ["2", "1"]
