@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import json
 import threading
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Literal, Protocol
@@ -42,6 +43,8 @@ class ChatServer:
     Attributes:
         mode: How requests are answered; ``by_model`` says it of some models.
         answers: Answers by model, in order, before it answers from what it is given.
+        word_pause_s: How long it waits before each word but the first.
+        first_words_at: When the first word of each answer was written, in seconds since the epoch.
     """
 
     url: str = ""
@@ -50,6 +53,8 @@ class ChatServer:
     answers: dict[str, list[str]] = field(default_factory=dict)
     asked: list[dict[str, Any]] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
+    word_pause_s: float = 0.0
+    first_words_at: list[float] = field(default_factory=list)
     freed: threading.Event = field(default_factory=threading.Event)
     closing: threading.Event = field(default_factory=threading.Event)
     hung_up: int = 0
@@ -276,6 +281,10 @@ class _Handler(QuietHandler):
         sent = 0
         while True:
             for number, word in enumerate(words):
+                if not sent:
+                    self.chat.first_words_at.append(time.time())
+                elif self.chat.word_pause_s:
+                    self.chat.closing.wait(self.chat.word_pause_s)
                 stream.words(word if not sent else f" {word}")
                 sent += 1
                 if mode == "held" and number == 2:

@@ -1,7 +1,7 @@
 """Measures what a page's first load takes: requests, bytes over the wire, milliseconds until its view is there.
 
 ``python -m tests.page_load`` builds a memory of the size in ``large_memory``, serves it, opens each view in a browser
-profile of its own (nothing is cached), and once more in the same profile, and prints medians.
+profile of its own (nothing is cached), and once more in the same profile, and prints medians. Arguments name views.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ def main() -> None:
         asyncio.run(build_large_memory(home, "mira"))
         with serving(home) as served, chromium() as browser:
             load_view(browser, served, "mira", "home")  # warms the server
-            for view in _VIEWS:
+            for view in sys.argv[1:] or _VIEWS:
                 loads = [load_view(browser, served, "mira", view) for _ in range(_RUNS)]
                 for title, index in (("first", 0), ("again", 1)):
                     sys.stdout.write(

@@ -45,7 +45,10 @@ MOST_FRAMES, FRAMES_A_SECOND = 120, 30.0
 """Frames that a page may send at once, and a second in the long run."""
 MOST_REQUESTS = 24
 """Requests of one socket that may be worked on at a time."""
-LOOK_S, BEAT_S = 0.25, 0.5
+LOOK_S, BEAT_S = 0.25, 0.4
+"""Seconds between two looks at what changed, and between two beats: a page that hears none for 0.9 s says so."""
+LAST_WORD_S = 0.5
+"""How long a page that is to be closed is given to take a last word."""
 RECHECK_S = 30.0
 """How often a session is looked up although nothing in the registry changed: it may have grown too old."""
 ENDED, BUSY, TOO_FAST, BROKEN = 4401, 1013, 1008, 1007
@@ -144,6 +147,7 @@ class Sockets:
         self._rooms = rooms
         self._open: set[_Socket] = set()
         self._watching: asyncio.Task[None] | None = None
+        self._beating: asyncio.Task[None] | None = None
         self._marks: dict[str, tuple[int, bool]] = {}
         self._carried: set[asyncio.Task[None]] = set()
 
@@ -183,6 +187,8 @@ class Sockets:
     async def _run(self, socket: _Socket) -> None:
         if self._watching is None or self._watching.done():
             self._watching = asyncio.create_task(self._watch(), name="page-sockets")
+        if self._beating is None or self._beating.done():
+            self._beating = asyncio.create_task(self._beat(), name="page-socket-beats")
         if socket.rooms is not None and socket.entity is None:
             socket.followed[""] = socket.rooms.listen(socket.tell)
         sending = asyncio.create_task(self._send(socket))
@@ -329,7 +335,7 @@ class Sockets:
         """Look at everything that sockets hear of, while there are any."""
         registry = self._app.registry
         stamp: object = None
-        checked_at = beaten_at = 0.0
+        checked_at = 0.0
         while self._open:
             now = clock.monotonic()
             try:
@@ -348,13 +354,16 @@ class Sockets:
                 _log.warning("the sockets of pages cannot be looked after: %s", error.message)
             except Exception as error:  # noqa: BLE001 - a task's outermost call, and it goes on
                 unforeseen(_log, "looking after the sockets of pages failed", error)
-            if now - beaten_at >= BEAT_S:
-                beaten_at = now
-                for socket in self._open:
-                    if not socket.queue:
-                        socket.tell_text('{"event":"beat"}')
             await asyncio.sleep(LOOK_S)
         self._marks.clear()
+
+    async def _beat(self) -> None:
+        """Tell every page again and again that the server is there, however long a look takes."""
+        while self._open:
+            for socket in self._open:
+                if not socket.queue:
+                    socket.tell_text('{"event":"beat"}')
+            await asyncio.sleep(BEAT_S)
 
     async def _end_sessions(self) -> None:
         """Close the sockets whose session has ended."""
@@ -394,7 +403,7 @@ class Sockets:
 async def _in_time(sending: Awaitable[None]) -> None:
     """Send a last word to a page that may be gone, or does not read."""
     with contextlib.suppress(TimeoutError, WebSocketDisconnect, RuntimeError, OSError):
-        async with asyncio.timeout(BEAT_S):
+        async with asyncio.timeout(LAST_WORD_S):
             await sending
 
 

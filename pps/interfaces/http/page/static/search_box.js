@@ -1,5 +1,5 @@
 // The box that searches everything: `/` goes to it from everywhere, and results come while one types.
-import { go, href, html, useEffect, useRef } from "./core.js";
+import { go, href, html, useEffect, useLayoutEffect, useRef } from "./core.js";
 
 const PAUSE_MS = 150;
 const MOST_CHARACTERS = 1_000;
@@ -25,7 +25,7 @@ export function SearchBox({ at, isSearch }) {
     event.preventDefault();
     document.querySelector("main .result")?.focus();
   };
-  useEffect(() => {
+  useLayoutEffect(() => {
     // What is being typed is never replaced by what is in the address.
     if (!isInBox()) input.current.value = q;
   }, [q]);

@@ -8,8 +8,10 @@
 const FIRST_WAIT = 250;
 const LONGEST_WAIT = 10_000;
 /** After how long without a word of the server (it sends beats) it counts as silent, and as away; milliseconds. */
-const SILENT = 1_000;
+const SILENT = 900;
 const AWAY = 12_000;
+/** How often that is looked at; milliseconds. */
+const LOOK = 100;
 /** How long an answer is waited for; milliseconds. */
 const SLOW = 60_000;
 const SESSION_ENDED = 4401;
@@ -39,7 +41,7 @@ export class SocketProblem extends Error {
  */
 export function start(how) {
   given = how;
-  setInterval(watch, SILENT / 2);
+  setInterval(watch, LOOK);
   window.addEventListener("online", () => connection || open());
   window.addEventListener("offline", () => tell("away"));
   open();
@@ -103,7 +105,7 @@ function watch() {
   if (silence > AWAY) {
     tell("away");
     drop();
-  } else tell(silence > SILENT * 1.5 ? "silent" : "live");
+  } else tell(silence > SILENT ? "silent" : "live");
 }
 
 function open() {

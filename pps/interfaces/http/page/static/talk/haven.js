@@ -26,7 +26,8 @@ function useHouse() {
 
 function useAddress() {
   const [at, move] = useState(place());
-  useEffect(() => {
+  // Before the first paint: who follows a link at once must not be passed over.
+  useLayoutEffect(() => {
     const follow = () => move(place());
     window.addEventListener("hashchange", follow);
     return () => window.removeEventListener("hashchange", follow);

@@ -15,7 +15,7 @@ const CHANGES = { joined: "joined", left: "left", sent_out: "was sent out", call
 /** The messages of a room that are on their way. */
 function useOutbox(id) {
   const [, draw] = useState(0);
-  useEffect(() => hearOutbox(() => draw((n) => n + 1)), []);
+  useLayoutEffect(() => hearOutbox(() => draw((n) => n + 1)), []);
   return outboxOf(id);
 }
 
@@ -150,6 +150,7 @@ function timeline(room) {
   return [...messages, ...events.filter((one) => one.place >= first)].sort((a, b) => a.place - b.place);
 }
 
+/** A room; one that shows another in its place gives it the room's id as its key. */
 export function Room({ id, isOwner = false, entities = [] }) {
   const followed = useRoom(id);
   const sending = useOutbox(id);
@@ -165,7 +166,6 @@ export function Room({ id, isOwner = false, entities = [] }) {
     window.addEventListener("scroll", seen, { passive: true });
     return () => window.removeEventListener("scroll", seen);
   }, []);
-  useEffect(() => edit(null), [id]);
   useLayoutEffect(() => {
     if (isAtEnd.current) end.current?.scrollIntoView({ block: "end" });
   });

@@ -15,5 +15,5 @@ export default function Talk() {
   return html`<link rel="stylesheet" href=${STYLE} />
     <h1 tabindex="-1">Talk with ${entity}</h1>
     ${error && html`<${Alert}>${error}<//>`}
-    ${room ? html`<${Room} id=${room} />` : !error && html`<p class="faint" role="status">One moment …</p>`}`;
+    ${room ? html`<${Room} key=${room} id=${room} />` : !error && html`<p class="faint" role="status">One moment …</p>`}`;
 }
