@@ -122,7 +122,7 @@ def uses(db: Connection) -> list[Use]:
     """Return every turn with its use, newest first."""
     rows = db.execute(
         "SELECT uuid, occurred_at, coalesce(times, 0), importance FROM turns LEFT JOIN"
-        " (SELECT id, count(*) AS times FROM shown GROUP BY id) ON id = uuid ORDER BY occurred_at DESC, seq DESC"
+        " (SELECT id, count(*) AS times FROM shown GROUP BY id) AS given ON id = uuid ORDER BY occurred_at DESC, seq DESC"
     )
     return [Use(uuid, from_micros(at), times, said) for uuid, at, times, said in rows]
 
