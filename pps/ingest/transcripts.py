@@ -110,8 +110,9 @@ def read_new(
 ) -> tuple[list[AssistantAnswer], TranscriptCursor]:
     """Return the answers behind a cursor, and the cursor behind them. Blocks.
 
-    Without a cursor the answers to the last prompt are taken. A line without its end is left for the next time. A
-    file that is gone, or is none, has no answers and moves nothing.
+    Without a cursor the answers to the last prompt are taken. So they are where ``upto`` is not behind the cursor: a
+    later event, told first, has moved it past what a late one tells of, and it stays there. A line without its end is
+    left for the next time. A file that is gone, or is none, has no answers and moves nothing.
     """
     with _opened(reading.path) as (descriptor, size):
         end = min(size, reading.upto if reading.upto is not None else size)
@@ -120,9 +121,13 @@ def read_new(
             cursor = TranscriptCursor(_last_prompt(descriptor, end), "", from_micros(0))
         elif cursor.offset > size or _tail(descriptor, cursor.offset) != cursor.tail:
             cursor = replace(cursor, offset=0)
-        lines, offset = _lines(descriptor, cursor.offset, end)
-        moved = replace(cursor, offset=offset, tail=_tail(descriptor, offset))
-    since = cursor.since
+        is_late = not is_first and reading.upto is not None and cursor.offset >= end > 0
+        begin = _last_prompt(descriptor, end) if is_late else cursor.offset
+        lines, offset = _lines(descriptor, begin, end)
+        moved = cursor
+        if not is_late:
+            moved = replace(cursor, offset=offset, tail=_tail(descriptor, offset))
+    since = from_micros(0) if is_late else cursor.since
     answers = [answer for answer in _answers(lines, reading) if answer.at >= since]
     # What was stored ahead of its line is known by its text, and by its line's id once that has come.
     stored_ahead = set(moved.ahead)

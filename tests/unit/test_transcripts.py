@@ -114,6 +114,26 @@ def test_what_was_said_before_a_mark_is_never_taken(tmp_path: Path) -> None:
     assert [one.text for one in read_new(reading(path), cursor)[0]] == ["After."]
 
 
+def test_a_late_event_is_answered_though_a_later_one_has_moved_the_cursor_past_it(
+    tmp_path: Path,
+) -> None:
+    """A session that goes on marks the end of its file before the spool gives what was said while no server ran."""
+    path = tmp_path / "s.jsonl"
+    prompt = {"type": "user", "sessionId": "s", "message": {"role": "user", "content": "Now?"}}
+    asked = json.dumps(prompt).encode() + b"\n"
+    told = line(-90, "Of an earlier prompt.") + asked + line(-60, "I count.") + line(-59, "Five.")
+    for grown in (b"", asked + line(5, "Later.")):
+        path.write_bytes(told + grown)
+        cursor = mark(reading(path))
+        new, moved = read_new(reading(path, upto=len(told)), cursor)
+        assert [answer.text for answer in new] == ["I count.", "Five."]
+        assert moved == cursor
+    stored = with_ahead(cursor, "Five.")
+    new, moved = read_new(reading(path, upto=len(told)), stored)
+    assert [answer.text for answer in new] == ["I count."]
+    assert (moved.offset, moved.ahead) == (cursor.offset, ("u-59",))
+
+
 def test_an_answer_stored_ahead_of_its_line_is_known_by_its_words(tmp_path: Path) -> None:
     path = tmp_path / "s.jsonl"
     path.write_bytes(b"")
