@@ -60,6 +60,10 @@ _LOGS_GRAPH = (
 _MIGRATION_LOCK = "hashtextextended('pps schema', 0)"
 _VACUUM_DUE = "vacuum_due"
 _VACUUM_RETRY_S = 60.0
+_OLDER_READS_S = 5.0
+_OLDER_READS_LOOK_S = 0.02
+_OLDER_READS = """SELECT count(*) FROM pg_stat_activity
+    WHERE backend_xmin IS NOT NULL AND xact_start < $1 AND pid <> pg_backend_pid() AND datname = current_database()"""
 _NUL = "has the character U+0000, which PostgreSQL cannot store"
 
 
@@ -263,6 +267,24 @@ class Database:
 
         with self.mapping_errors():
             self.run(self._as_owner([], work))
+        return True
+
+    def wait_for_older_reads(self) -> bool:
+        """Wait until each transaction that began before now has ended, at most 5 s; tell whether all have. Blocks.
+
+        A vacuum takes away no row that one of them can still see. Those of other roles are not seen.
+        """
+        with self.mapping_errors():
+            connection = self.acquire()
+            try:
+                asked_at = self.run(connection.fetchval("SELECT clock_timestamp()"))
+                until = time.monotonic() + _OLDER_READS_S
+                while self.run(connection.fetchval(_OLDER_READS, asked_at)):
+                    if time.monotonic() > until:
+                        return False
+                    time.sleep(_OLDER_READS_LOOK_S)
+            finally:
+                self.release(connection)
         return True
 
     def define(self, statements: Sequence[str]) -> None:
@@ -786,9 +808,17 @@ class PostgresWriter(Writer):
             self._vacuum()
 
     def _vacuum(self) -> None:
-        """Let what was deleted leave its pages; where that fails, again in a while, and at the next start."""
+        """Let what was deleted leave its pages.
+
+        Where that fails, or somebody still reads what was before, it is tried again in a while, and at the next start.
+        """
         try:
-            if self._database.vacuum(self._vacuum_due):
+            are_gone = self._database.wait_for_older_reads()
+            is_done = self._database.vacuum(self._vacuum_due)
+            if is_done and not are_gone:
+                self._not_before = time.monotonic() + _VACUUM_RETRY_S
+                return
+            if is_done:
                 self._database.write(self._group, _clear_vacuum_due)
         except PPSError:
             self._not_before = time.monotonic() + _VACUUM_RETRY_S
