@@ -371,7 +371,7 @@ def demo(*, what: str, as_json: bool) -> None:
     "--operations",
     type=click.IntRange(1),
     default=2000,
-    help="How many adversarial operations to try.",
+    help="How many adversarial operations to try; what features attack by themselves is added.",
 )
 def verify_isolation(*, operations: int, as_json: bool) -> None:
     """Attack the boundary between throw-away entities of this installation.

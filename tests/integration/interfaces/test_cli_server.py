@@ -411,4 +411,6 @@ def test_installing_hooks_offers_a_program_that_is_there_with_its_command_and_wh
     assert "would take" not in before
     served.link.call("remember", "offered", {"content": "I keep bees.", "extraction": "given"})
     assert "A day of your last week would take about" in pps(env, *install).stdout
-    assert "codex" not in pps({**env, "PATH": str(tmp_path / "none")}, *install).stdout
+    without = pps({**env, "PATH": str(tmp_path / "none")}, *install).stdout
+    assert "can read what is said" not in without
+    assert "on your PATH a model finds more" in without
