@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import time as clock
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Literal
@@ -218,13 +218,20 @@ class Ambient:
         New to the reader, near the context, with their successors.
         """
         limit = request.limit_per_layer
-        if request.mode == "startup":
-            latest = await startup_recall(
-                self._journal, self._client, limit + min(limit, len(seen.ids))
-            )
-            return _only(latest, lambda hit: hit.id not in seen.ids, limit)
-        # What this session was shown, and its own turns, are the nearest of all: others need room.
         own_turns: Sequence[str] = ()
+        if request.mode == "startup":
+            if request.resumed:
+                own_turns = await self._journal.latest_ids(
+                    request.session or "", _MAX_TURNS_OF_SESSION
+                )
+            had = frozenset(own_turns)
+            latest = await startup_recall(
+                self._journal, self._client, limit + min(limit, len(seen.ids) + len(had))
+            )
+            return _only(
+                latest, lambda hit: hit.id not in seen.ids and not _is_said_in(hit, had), limit
+            )
+        # What this session was shown, and its own turns, are the nearest of all: others need room.
         if request.reader_has is not None:
             own_turns = request.reader_has
         elif request.reader_has_session:
@@ -253,9 +260,7 @@ class Ambient:
                 if request.reader_has is not None:
                     return hit.id in before_reader
                 return hit.item.session == request.session
-            if isinstance(hit.item, Fact) and hit.item.episodes:
-                return before_reader.issuperset(hit.item.episodes)
-            return False
+            return _is_said_in(hit, before_reader)
 
         def is_new(hit: Hit) -> bool:
             return hit.id not in seen.ids and not is_before_reader(hit)
@@ -333,6 +338,13 @@ class Ambient:
         ]
         said = [turn for turn in new if turn.role != "tool" or not request.reader_has_session]
         return tuple(reversed(said[: request.limit_per_layer]))
+
+
+def _is_said_in(hit: Hit, turns: Set[str]) -> bool:
+    """Tell whether a hit is a fact that some turns alone state."""
+    return (
+        isinstance(hit.item, Fact) and bool(hit.item.episodes) and turns >= set(hit.item.episodes)
+    )
 
 
 def _marked(recalled: Recall, successors: Mapping[str, Successor]) -> Recall:
