@@ -166,6 +166,7 @@ class Reader:
 
     async def _next(self) -> float:
         """Read the next group, if it may be read now; return how many seconds to wait for the one after."""
+        saves_now = await self._saves_now()  # asked first: what is saved by now is among what waits
         waiting = await self._queue.after("read", 0, _MOST_TURNS, bounds.MAX_FACTS * _MOST_TURNS)
         if not waiting:
             self.away = (
@@ -176,7 +177,7 @@ class Reader:
             await self._let_rules_read(waiting)
         group = self._first_group(waiting)
         is_full = len(group) < len(waiting)
-        if self._is_at_once(waiting) and not is_full and await self._saves_now():
+        if saves_now and self._is_at_once(waiting) and not is_full:
             return _SOON_S  # the session's last words are being saved: they are read with the rest
         if wait_s := self._wait_s(waiting, is_full=is_full):
             return min(wait_s, _LOOK_S)
