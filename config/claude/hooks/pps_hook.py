@@ -209,7 +209,7 @@ def _message(event: str, client: str, entity: str, given: dict[str, Any]) -> dic
 
     message: dict[str, object] = {
         "id": os.urandom(16).hex(),
-        "at": time.time(),
+        "at": time.time() - (time.monotonic() - STARTED),
         "event": event,
         "entity": entity,
         "client": client,

@@ -306,5 +306,4 @@ def test_what_a_sessions_end_leaves_behind_spools_at_its_own_deadline_and_ends(
     told = json.loads(path.read_bytes())
     waited_s = int(path.name.split("-")[0]) / 1e9 - told["at"]
     assert told["event"] == "SessionEnd"
-    # "at" is taken once Python has started, the deadline counts from before: a busy machine shows the difference.
-    assert waited_s > LEFT_ALONE_S - KEPT_BACK_S - 1
+    assert waited_s > LEFT_ALONE_S - KEPT_BACK_S
