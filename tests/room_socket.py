@@ -48,6 +48,12 @@ class RoomSocket:
         self._reading = threading.Thread(target=self._read, daemon=True)
         self._reading.start()
 
+    def own_room(self) -> str:
+        """Follow the first room of the session, and return its id."""
+        room = str(self.ask("rooms")["rooms"][0]["id"])
+        self.ask("subscribe", rooms={room: 0})
+        return room
+
     def _read(self) -> None:
         try:
             for text in self.connection:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
-from pps.app import App
 from pps.config import Settings
 from pps.core.values import FactDraft
 from pps.index.indexes import EntityIndexes
@@ -18,7 +16,7 @@ from pps.journal import turns as turn_rows
 from pps.journal.closing_rows import Closings
 from pps.journal.journal import Journal
 from pps.memory import Memory
-from tests.acceptance.killed_steps import Step, arm, deadly
+from tests.acceptance.killed_steps import Step, arm, deadly, play
 
 CLOSE_STEPS: tuple[Step, ...] = (
     (closing_rows, "note"),
@@ -62,29 +60,19 @@ async def tell(memory: Memory, number: int, place: str, month: int) -> str:
 def close_killed_at(found: Settings, number: int) -> None:
     """Tell of a later home in a process that dies at a step."""
     deadly(*CLOSE_STEPS[number])
-    asyncio.run(_opened(found, number, _moved))
+    asyncio.run(play(found, number, _moved))
 
 
 def open_killed_at(found: Settings, number: int) -> None:
     """Forget the later of two homes in a process that dies at a step."""
     deadly(*OPEN_STEPS[number])
-    asyncio.run(_opened(found, number, _moved_and_forgotten))
+    asyncio.run(play(found, number, _moved_and_forgotten))
 
 
 def restore_killed_at(found: Settings, number: int) -> None:
     """Forget the later of two homes softly, and restore it in a process that dies at a step."""
     deadly(*RESTORE_STEPS[number])
-    asyncio.run(_opened(found, number, _moved_and_restored))
-
-
-async def _opened(
-    found: Settings, number: int, work: Callable[[Memory, int], Awaitable[None]]
-) -> None:
-    async with App.open(found) as app:
-        await app.create("ana")
-        async with app.memory("ana") as memory:
-            assert await memory.settled()
-            await work(memory, number)
+    asyncio.run(play(found, number, _moved_and_restored))
 
 
 async def _moved(memory: Memory, number: int) -> None:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 
-from pps.app import App
 from pps.config import Settings
 from pps.core.values import FactDraft
 from pps.index.indexes import EntityIndexes
@@ -16,7 +14,7 @@ from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.record_book import Merges
 from pps.memory import Memory
 from pps.store import sql_graph
-from tests.acceptance.killed_steps import Step, arm, deadly
+from tests.acceptance.killed_steps import Step, arm, deadly, play
 
 STEPS: tuple[Step, ...] = (
     (Merges, "put"),
@@ -48,40 +46,36 @@ async def ids(memory: Memory, number: int) -> dict[str, str]:
 def merge_killed_at(found: Settings, number: int) -> None:
     """Merge the two nodes of a person in a process that dies at a step."""
     deadly(*STEPS[number])
-    asyncio.run(_opened(found, number, _merged))
+    asyncio.run(play(found, number, _merged))
 
 
 def undo_killed_at(found: Settings, number: int) -> None:
     """Merge the two nodes of a person, and take it back in a process that dies at a step."""
     deadly(*STEPS[number])
-    asyncio.run(_opened(found, number, _merged_and_undone))
+    asyncio.run(play(found, number, _merged_and_undone))
 
 
-async def _opened(
-    found: Settings, number: int, work: Callable[[Memory, int], Awaitable[None]]
-) -> None:
-    async with App.open(found) as app:
-        await app.create("ana")
-        async with app.memory("ana") as memory:
-            for name, place, month in zip(names(number), ("Rome", "Milan"), (1, 4), strict=True):
-                text = f"{name} lives in {place}."
-                await memory.remember(
-                    text,
-                    occurred_at=datetime(2026, month, 3, tzinfo=UTC),
-                    facts=[FactDraft(name, "LIVES_IN", place, text=text)],
-                )
-            assert await memory.settled(60)
-            await work(memory, number)
+async def _told(memory: Memory, number: int) -> dict[str, str]:
+    """Tell where a round's person lived by one name and lives by the other; return name → node."""
+    for name, place, month in zip(names(number), ("Rome", "Milan"), (1, 4), strict=True):
+        text = f"{name} lives in {place}."
+        await memory.remember(
+            text,
+            occurred_at=datetime(2026, month, 3, tzinfo=UTC),
+            facts=[FactDraft(name, "LIVES_IN", place, text=text)],
+        )
+    assert await memory.settled(60)
+    return await ids(memory, number)
 
 
 async def _merged(memory: Memory, number: int) -> None:
-    both = await ids(memory, number)
+    both = await _told(memory, number)
     arm()
     await memory.records.merging.merge(*both.values(), dry_run=False)
 
 
 async def _merged_and_undone(memory: Memory, number: int) -> None:
-    both = await ids(memory, number)
+    both = await _told(memory, number)
     merge = await memory.records.merging.merge(*both.values(), dry_run=False)
     arm()
     await memory.records.merging.undo(merge.id)

@@ -174,41 +174,42 @@ def deadly(kind: type | ModuleType, name: str) -> None:
 def killed_at(found: Settings, number: int) -> None:
     """Remember the turns of a round in a process that dies at a step; it must not come to its end."""
     deadly(*STEPS[number])
-    asyncio.run(_opened(found, number, _told))
+    asyncio.run(play(found, number, _told))
 
 
 def record_killed_at(found: Settings, number: int) -> None:
     """Keep and change the records of a round in a process that dies at a step."""
     deadly(*RECORD_STEPS[number])
-    asyncio.run(_opened(found, number, _recorded))
+    asyncio.run(play(found, number, _recorded))
 
 
 def forget_killed_at(found: Settings, number: int) -> None:
     """Forget a turn of a round in a process that dies at a step."""
     deadly(*FORGET_STEPS[number])
-    asyncio.run(_opened(found, number, _forgotten))
+    asyncio.run(play(found, number, _forgotten))
 
 
 def soft_killed_at(found: Settings, number: int) -> None:
     """Forget a turn of a round softly in a process that dies at a step."""
     deadly(*SOFT_STEPS[number])
-    asyncio.run(_opened(found, number, _forgotten_softly))
+    asyncio.run(play(found, number, _forgotten_softly))
 
 
 def restore_killed_at(found: Settings, number: int) -> None:
     """Forget a turn of a round softly and restore it in a process that dies at a step of that."""
     deadly(*RESTORE_STEPS[number])
-    asyncio.run(_opened(found, number, _restored))
+    asyncio.run(play(found, number, _restored))
 
 
-async def _opened(
-    found: Settings, number: int, tell: Callable[[Memory, int], Awaitable[None]]
+async def play(
+    found: Settings, number: int, work: Callable[[Memory, int], Awaitable[None]]
 ) -> None:
+    """Do the work of a round in ana's memory, once what an earlier round left has come to its end."""
     async with App.open(found) as app:
         await app.create("ana")
         async with app.memory("ana") as memory:
             assert await memory.settled()
-            await tell(memory, number)
+            await work(memory, number)
 
 
 def arm() -> None:

@@ -11,6 +11,7 @@ from pps.app import App
 from pps.core.ids import new_group
 from pps.isolation.neo4j import Neo4jPool, open_neo4j
 from pps.memory import Memory
+from tests.chat_server import ChatServer, chat_server
 from tests.integration.interfaces.serving import Served, neo4j_env, serving
 from tests.integration.recall_scene import play
 from tests.journal_place import FilePlace, JournalPlace, PostgresqlPlace
@@ -61,6 +62,13 @@ async def neo4j_pool(neo4j_server: Neo4jServer) -> AsyncIterator[Neo4jPool]:
     )
     yield pool
     await pool.close()
+
+
+@pytest.fixture
+def chat() -> Iterator[ChatServer]:
+    """A local server that speaks the protocols of chat models."""
+    with chat_server() as chat:
+        yield chat
 
 
 @pytest.fixture

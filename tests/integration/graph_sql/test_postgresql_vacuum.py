@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from pps.app import App
 from pps.config import EmbedderSettings, Settings
 from pps.core.sql import Connection
 from pps.journal import postgresql
+from pps.memory import Memory
 from tests.postgresql_server import PostgresqlServer
 from tests.waiting import wait_until
 
@@ -19,6 +21,20 @@ pytestmark = pytest.mark.postgresql
 
 MARK = "vacuumberry"
 TOUCHED = ("turns", "episode", "jobs")
+
+
+@pytest.fixture
+async def memory(postgresql_server: PostgresqlServer, tmp_path: Path) -> AsyncIterator[Memory]:
+    settings = Settings(
+        home=tmp_path / "home",
+        store="postgresql",
+        embedder=EmbedderSettings(name="hash"),
+        postgresql=postgresql_server.settings,
+    )
+    async with App.open(settings) as app:
+        await app.create("ana")
+        async with app.memory("ana") as opened:
+            yield opened
 
 
 def files_with(server: PostgresqlServer, text: str) -> list[str]:
@@ -45,70 +61,50 @@ def dead_rows(server: PostgresqlServer) -> dict[str, int]:
 
 
 async def test_rows_that_somebody_still_reads_are_vacuumed_once_they_are_read(
-    postgresql_server: PostgresqlServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    memory: Memory, postgresql_server: PostgresqlServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A read that began before a forget keeps PostgreSQL from taking the rows away: it is tried again."""
     monkeypatch.setattr(postgresql, "_OLDER_READS_S", 0.1)
     monkeypatch.setattr(postgresql, "_VACUUM_RETRY_S", 0.2)
-    settings = Settings(
-        home=tmp_path / "home",
-        store="postgresql",
-        embedder=EmbedderSettings(name="hash"),
-        postgresql=postgresql_server.settings,
-    )
-    async with App.open(settings) as app:
-        await app.create("ana")
-        async with app.memory("ana") as memory:
-            turn = (await memory.remember("Klara lives in Oslo.")).turn_id
-            assert await memory.settled()
-            reads, is_read = threading.Event(), threading.Event()
+    turn = (await memory.remember("Klara lives in Oslo.")).turn_id
+    assert await memory.settled()
+    reads, is_read = threading.Event(), threading.Event()
 
-            def long_read(db: Connection) -> None:
-                db.execute("SELECT count(*) FROM turns").fetchall()
-                reads.set()
-                is_read.wait()
+    def long_read(db: Connection) -> None:
+        db.execute("SELECT count(*) FROM turns").fetchall()
+        reads.set()
+        is_read.wait()
 
-            reading = asyncio.create_task(memory.parts.journal.read(long_read))
-            try:
-                await asyncio.to_thread(reads.wait)
-                await memory.forget([turn], dry_run=False)
-                dead = await asyncio.to_thread(dead_rows, postgresql_server)
-                assert dead["turns"] > 0
-            finally:
-                is_read.set()
-            await reading
+    reading = asyncio.create_task(memory.parts.journal.read(long_read))
+    try:
+        await asyncio.to_thread(reads.wait)
+        await memory.forget([turn], dry_run=False)
+        dead = await asyncio.to_thread(dead_rows, postgresql_server)
+        assert dead["turns"] > 0
+    finally:
+        is_read.set()
+    await reading
 
-            def are_gone() -> bool:
-                return dead_rows(postgresql_server)["turns"] == 0
+    def are_gone() -> bool:
+        return dead_rows(postgresql_server)["turns"] == 0
 
-            await asyncio.to_thread(wait_until, are_gone)
+    await asyncio.to_thread(wait_until, are_gone)
 
 
 async def test_a_final_forget_vacuums_what_it_touched_and_writing_anew_takes_the_last_bytes(
-    postgresql_server: PostgresqlServer, tmp_path: Path
+    memory: Memory, postgresql_server: PostgresqlServer
 ) -> None:
-    settings = Settings(
-        home=tmp_path / "home",
-        store="postgresql",
-        embedder=EmbedderSettings(name="hash"),
-        postgresql=postgresql_server.settings,
+    for number in range(20):
+        await memory.remember(f"Klara lives in Oslo {number}.", source_ref=str(number))
+    turn = (await memory.remember(f"Klara is the {MARK} one.", source_ref="last")).turn_id
+    assert await memory.settled()
+    assert {"turns", "episode"} <= {*await asyncio.to_thread(files_with, postgresql_server, MARK)}
+    await memory.forget([turn], dry_run=False)
+    assert await postgresql_server.rows_with(MARK) == []
+    dead = await asyncio.to_thread(dead_rows, postgresql_server)
+    assert dead == dict.fromkeys(TOUCHED, 0)
+    # The latest row's bytes lie in free room of its page, until a row takes that or the table is written anew.
+    await postgresql_server.as_superuser_async(
+        *[f"VACUUM FULL {table}" for table in TOUCHED], "SELECT 1"
     )
-    async with App.open(settings) as app:
-        await app.create("ana")
-        async with app.memory("ana") as memory:
-            for number in range(20):
-                await memory.remember(f"Klara lives in Oslo {number}.", source_ref=str(number))
-            turn = (await memory.remember(f"Klara is the {MARK} one.", source_ref="last")).turn_id
-            assert await memory.settled()
-            assert {"turns", "episode"} <= {
-                *await asyncio.to_thread(files_with, postgresql_server, MARK)
-            }
-            await memory.forget([turn], dry_run=False)
-            assert await postgresql_server.rows_with(MARK) == []
-            dead = await asyncio.to_thread(dead_rows, postgresql_server)
-            assert dead == dict.fromkeys(TOUCHED, 0)
-            # The latest row's bytes lie in free room of its page, until a row takes that or the table is written anew.
-            await postgresql_server.as_superuser_async(
-                *[f"VACUUM FULL {table}" for table in TOUCHED], "SELECT 1"
-            )
-            assert await asyncio.to_thread(files_with, postgresql_server, MARK) == []
+    assert await asyncio.to_thread(files_with, postgresql_server, MARK) == []

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.chat_server import ChatServer, chat_server
+from tests.chat_server import ChatServer
 from tests.chromium import Chromium, Window
 from tests.integration.interfaces.serving import Served
 from tests.room_socket import let_answer
@@ -67,12 +67,6 @@ def jonas(served: Served) -> Served:
         served.link.call("remember", "jonas", {**turn, "extraction": "given", "wait": "journal"})
     wait_until_taken_in(served, "jonas")
     return served
-
-
-@pytest.fixture
-def chat() -> Iterator[ChatServer]:
-    with chat_server() as chat:
-        yield chat
 
 
 @pytest.fixture

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 
 from pps.server import runfile
-from tests.chat_server import ChatMode, ChatServer, chat_server
+from tests.chat_server import ChatMode, ChatServer
 from tests.chromium import Chromium, Window
 from tests.integration.interfaces.serving import (
     Served,
@@ -41,12 +41,6 @@ pytestmark = [
 ]
 DOCS = Path(__file__).parents[3] / "docs" / "talk.md"
 CANARY = "kestrel7731"
-
-
-@pytest.fixture
-def chat() -> Iterator[ChatServer]:
-    with chat_server() as chat:
-        yield chat
 
 
 def test_the_commands_of_the_docs_lead_from_nothing_to_a_first_answer(

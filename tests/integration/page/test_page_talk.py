@@ -4,23 +4,16 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
 
 import pytest
 
-from tests.chat_server import ChatServer, chat_server
+from tests.chat_server import ChatServer
 from tests.chromium import Chromium
 from tests.integration.interfaces.serving import Served
 from tests.room_socket import let_answer
 from tests.talk_page import make_talkers, say, wait_for_answers
 
 pytestmark = [pytest.mark.chromium, pytest.mark.xdist_group("chromium")]
-
-
-@pytest.fixture
-def chat() -> Iterator[ChatServer]:
-    with chat_server() as chat:
-        yield chat
 
 
 def test_a_new_user_goes_to_a_first_answer(

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from tests.browser_session import page_of
-from tests.chat_server import ChatMode, ChatServer, chat_server
+from tests.chat_server import ChatMode, ChatServer
 from tests.integration.interfaces.serving import Served, killed_at_the_end, serving
-from tests.room_socket import RoomSocket, SocketProblem, haven_of, let_answer, room_socket
+from tests.room_socket import SocketProblem, haven_of, let_answer, room_socket
 from tests.waiting import wait_until
 
 
@@ -25,12 +25,6 @@ from tests.waiting import wait_until
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with serving(tmp_path_factory.mktemp("talk") / "home") as served:
         yield served
-
-
-@pytest.fixture
-def chat() -> Iterator[ChatServer]:
-    with chat_server() as chat:
-        yield chat
 
 
 @pytest.fixture
@@ -44,12 +38,6 @@ def make(served: Served, chat: ChatServer, *names: str, **talk: Any) -> None:
         served.create(name)
         given = {"server": "openai", "model": name, "base_url": chat.base_url, **talk}
         let_answer(served, name, **given)
-
-
-def own_room(socket: RoomSocket) -> str:
-    room = str(socket.ask("rooms")["rooms"][0]["id"])
-    socket.ask("subscribe", rooms={room: 0})
-    return room
 
 
 def turns_of(served: Served, name: str, room: str) -> list[dict[str, Any]]:
@@ -68,7 +56,7 @@ def test_an_entity_answers_with_its_own_memory(served: Served, chat: ChatServer,
     served.link.call("remember", name, {"content": "The harbour of Ystad has a red lighthouse."})
     (served.home / "entities" / name / "identity.md").write_text("Keeper of the pier.")
     with room_socket(page_of(served, name)) as socket:
-        room = own_room(socket)
+        room = socket.own_room()
         answer = socket.talk(room, "What do you know of lighthouse?")[0]
         assert "red lighthouse" in answer["text"]
         words = [event["text"] for event in socket.heard("words", room=room)]
@@ -90,7 +78,7 @@ def test_without_a_model_the_room_says_what_to_set_and_messages_are_kept(
 ) -> None:
     served.create(name)
     with room_socket(page_of(served, name)) as socket:
-        room = own_room(socket)
+        room = socket.own_room()
         state = socket.heard("room_state")[0]["state"]
         assert "[talk]" in state["members"][0]["problem"]
         assert "\n" not in state["members"][0]["problem"]
@@ -105,7 +93,7 @@ def test_a_message_is_on_disk_before_a_model_is_asked(
     make(served, chat, name)
     chat.mode = "held"
     with room_socket(page_of(served, name)) as socket:
-        room = own_room(socket)
+        room = socket.own_room()
         socket.say(room, "My sister sails to Bornholm.")
         socket.wait(lambda: bool(chat.asked))
         with sqlite3.connect(served.home / "entities" / name / "data" / "memory.db") as db:
@@ -121,7 +109,7 @@ def test_the_same_message_sent_again_is_kept_and_answered_once(
     make(served, chat, name)
     message = str(uuid.uuid4())
     with room_socket(page_of(served, name)) as socket:
-        room = own_room(socket)
+        room = socket.own_room()
         socket.talk(room, "Count this once.", message=message)
         socket.say(room, "Count this once.", message=message)
         socket.say(room, "Count this once.", message=message)
@@ -136,7 +124,7 @@ def test_stopping_keeps_what_came_and_trying_again_replaces_it(
     chat.answers[name] = ["One two three four five.", "Six seven eight."]
     chat.mode = "held"
     with room_socket(page_of(served, name)) as socket:
-        room = own_room(socket)
+        room = socket.own_room()
         socket.say(room, "Count for me.")
         socket.wait(lambda: len(socket.heard("words")) >= 3)
         socket.ask("stop", room=room)
@@ -156,7 +144,7 @@ def test_editing_the_last_message_forgets_it_and_what_followed(
 ) -> None:
     make(served, chat, name)
     with room_socket(page_of(served, name)) as socket:
-        room = own_room(socket)
+        room = socket.own_room()
         socket.talk(room, "First.")
         socket.talk(room, "The pin is 4711.")
         last = [one["message"] for one in socket.heard("message") if not one["message"]["author"]]
@@ -193,7 +181,7 @@ def test_a_model_that_fails_says_so_in_the_room_and_what_came_is_kept(
     make(served, chat, name, timeout_s=1.0 if mode in ("silent", "held") else 20.0)
     chat.mode = mode
     with room_socket(page_of(served, name)) as socket:
-        room = own_room(socket)
+        room = socket.own_room()
         answers = socket.talk(room, "Tell me three words and more.")
         assert BAD[mode] in socket.heard("ended")[0]["problem"]
         came = mode in ("cut", "malformed", "error_within", "held")
@@ -211,7 +199,7 @@ def test_an_endless_answer_is_cut_off_at_its_bound_and_kept(
     chat.mode = "endless"
     chat.answers[name] = ["word " * 2_000]
     with room_socket(page_of(served, name)) as socket:
-        room = own_room(socket)
+        room = socket.own_room()
         answer = socket.talk(room, "Go on.")[0]
         assert answer["mark"] == "cut off"
         assert 50_000 < len(answer["text"]) <= 60_000
@@ -225,7 +213,7 @@ def test_an_answer_at_its_bound_of_tokens_is_marked(
     make(served, chat, name, max_tokens=16)
     chat.mode = "short"
     with room_socket(page_of(served, name)) as socket:
-        answer = socket.talk(own_room(socket), "Go on.")[0]
+        answer = socket.talk(socket.own_room(), "Go on.")[0]
         assert answer["mark"] == "cut off"
         assert chat.asked[0]["max_tokens"] == 16
 
@@ -233,7 +221,7 @@ def test_an_answer_at_its_bound_of_tokens_is_marked(
 def test_the_tokens_of_a_day_are_bounded(served: Served, chat: ChatServer, name: str) -> None:
     make(served, chat, name, tokens_per_day=100)
     with room_socket(page_of(served, name)) as socket:
-        room = own_room(socket)
+        room = socket.own_room()
         assert len(socket.talk(room, "First.")) == 1
         assert socket.talk(room, "Second.") == []
         assert "100 tokens" in socket.heard("ended")[1]["problem"]
@@ -248,7 +236,7 @@ def test_a_model_recalls_and_remembers_with_its_own_tools_in_bounds(
     served.link.call("remember", name, {"content": "The harbour closes at nine."})
     chat.mode = "calls"
     with room_socket(page_of(served, name)) as socket:
-        room = own_room(socket)
+        room = socket.own_room()
         answer = socket.talk(room, "Go.")[0]
         assert len(chat.asked) == 3
         tools = [one for one in chat.asked[2]["messages"] if one["role"] == "tool"]
@@ -274,7 +262,7 @@ def test_a_server_whose_model_takes_no_tools_is_asked_without(
     make(served, chat, name)
     chat.mode = "no_tools"
     with room_socket(page_of(served, name)) as socket:
-        assert socket.talk(own_room(socket), "Hello.")[0]["mark"] == ""
+        assert socket.talk(socket.own_room(), "Hello.")[0]["mark"] == ""
     assert ["tools" in one for one in chat.asked] == [True, False]
 
 
@@ -286,7 +274,7 @@ def test_a_key_comes_from_the_environment_or_a_private_file_and_is_shown_nowhere
     path.write_text("sk-canary-0815-key\n")
     path.chmod(0o644)
     with room_socket(page_of(served, name)) as socket:
-        room = own_room(socket)
+        room = socket.own_room()
         socket.talk(room, "Hello.")
         assert "chmod 600" in socket.heard("ended")[0]["problem"]
         assert chat.asked == []
@@ -331,7 +319,7 @@ def test_a_command_is_a_model(served: Served, tmp_path: Path, name: str, how: st
     )
     expected = {"fails": "code 3", "slow": "within 3 s", "too_much": "60,000", "no_text": "UTF-8"}
     with room_socket(page_of(served, name)) as socket:
-        answers = socket.talk(own_room(socket), "What do you know of the kettle?")
+        answers = socket.talk(socket.own_room(), "What do you know of the kettle?")
         ended = socket.heard("ended")[0]
         if how == "words":
             assert (answers[0]["text"], answers[0]["mark"]) == ("I know red", "")
@@ -501,7 +489,7 @@ def test_what_is_forgotten_elsewhere_is_gone_from_the_room(
 ) -> None:
     make(served, chat, name)
     with room_socket(page_of(served, name)) as socket:
-        room = own_room(socket)
+        room = socket.own_room()
         socket.talk(room, "Forget me by the command line.")
         turn = turns_of(served, name, room)[0]["id"]
         served.link.call("forget", name, {"ids": [turn], "dry_run": False})
@@ -514,7 +502,7 @@ def test_off_the_record_nothing_is_kept_or_logged(
 ) -> None:
     make(served, chat, name)
     with room_socket(page_of(served, name)) as socket:
-        room = own_room(socket)
+        room = socket.own_room()
         socket.talk(room, "This is kept.")
         answer = socket.talk(room, "The surprise is a zeppelin93.", off_record=True)[0]
         assert "zeppelin93" in answer["text"]
@@ -543,11 +531,11 @@ def test_who_comes_back_gets_what_it_missed_once_and_in_order(
     make(served, chat, name)
     page = page_of(served, name)
     with room_socket(page) as first:
-        room = own_room(first)
+        room = first.own_room()
         first.talk(room, "One.")
         position = first.heard("message")[-1]["position"]
     with room_socket(page) as other:
-        own_room(other)
+        other.own_room()
         other.talk(room, "Two.")
         other.talk(room, "Three.")
         with room_socket(page) as back:
@@ -574,7 +562,7 @@ def test_a_server_killed_in_an_answer_loses_nothing_and_says_nothing_twice(
         chat.mode = "held"
         chat.answers["vera"] = ["One two three four five.", "It is whole."]
         with room_socket(page_of(served, "vera")) as socket:
-            room = own_room(socket)
+            room = socket.own_room()
             position = socket.heard("room_state")[0]["position"]
             socket.say(room, "Tell me.", message=message)
             socket.wait(lambda: len(socket.heard("words")) >= 3)
@@ -609,7 +597,7 @@ def test_a_server_that_stops_keeps_what_came(tmp_path: Path, chat: ChatServer) -
         make(served, chat, "walt")
         chat.mode = "held"
         with room_socket(page_of(served, "walt")) as socket:
-            room = own_room(socket)
+            room = socket.own_room()
             socket.say(room, "Tell me many words.")
             socket.wait(lambda: len(socket.heard("words")) >= 3)
     with serving(home) as served:

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from tests.browser_session import page_of
-from tests.chat_server import ChatMode, ChatServer, chat_server, tool_results
+from tests.chat_server import ChatMode, ChatServer, tool_results
 from tests.integration.interfaces.serving import Served, serving
-from tests.room_socket import RoomSocket, let_answer, room_socket
+from tests.room_socket import let_answer, room_socket
 
 KEY = "sk-ant-canary-0815-key"
 
@@ -20,12 +20,6 @@ KEY = "sk-ant-canary-0815-key"
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with serving(tmp_path_factory.mktemp("anthropic") / "home") as served:
         yield served
-
-
-@pytest.fixture
-def chat() -> Iterator[ChatServer]:
-    with chat_server() as chat:
-        yield chat
 
 
 @pytest.fixture
@@ -45,18 +39,12 @@ def make(served: Served, chat: ChatServer, name: str, **more: Any) -> None:
     let_answer(served, name, **{**given, **more})
 
 
-def own_room(socket: RoomSocket) -> str:
-    room = str(socket.ask("rooms")["rooms"][0]["id"])
-    socket.ask("subscribe", rooms={room: 0})
-    return room
-
-
 def test_words_stream_from_what_the_entity_remembers(
     served: Served, chat: ChatServer, name: str
 ) -> None:
     served.link.call("remember", name, {"content": "The harbour of Ystad has a red lighthouse."})
     with room_socket(page_of(served, name)) as socket:
-        room = own_room(socket)
+        room = socket.own_room()
         answer = socket.talk(room, "What do you know of lighthouse?")[0]
         assert "red lighthouse" in answer["text"]
         assert answer["mark"] == ""
@@ -75,7 +63,7 @@ def test_its_tools_are_called_in_bounds(served: Served, chat: ChatServer, name: 
     served.link.call("remember", name, {"content": "The harbour closes at nine."})
     chat.mode = "calls"
     with room_socket(page_of(served, name)) as socket:
-        room = own_room(socket)
+        room = socket.own_room()
         answer = socket.talk(room, "Go.")[0]
         assert len(answer["written"]) == 1
         recalled, remembered = tool_results(chat.asked[2])
@@ -113,7 +101,7 @@ def test_one_that_fails_says_so_in_the_room_and_what_came_is_kept(
     make(served, chat, name, timeout_s=1.0 if mode in ("silent", "held") else 20.0)
     chat.mode = mode
     with room_socket(page_of(served, name)) as socket:
-        room = own_room(socket)
+        room = socket.own_room()
         answers = socket.talk(room, "Tell me three words and more.")
         problem = socket.heard("ended")[0]["problem"]
         assert BAD[mode] in problem
@@ -128,7 +116,7 @@ def test_stopping_ends_the_request(served: Served, chat: ChatServer, name: str) 
     chat.answers[name] = ["One two three four five."]
     chat.mode = "held"
     with room_socket(page_of(served, name)) as socket:
-        room = own_room(socket)
+        room = socket.own_room()
         socket.say(room, "Count for me.")
         socket.wait(lambda: len(socket.heard("words")) >= 3)
         socket.ask("stop", room=room)
@@ -141,7 +129,7 @@ def test_the_tokens_of_a_day_are_bounded_by_what_it_says_it_took(
     name = f"a{uuid.uuid4().hex[:8]}"
     make(served, chat, name, tokens_per_day=100)
     with room_socket(page_of(served, name)) as socket:
-        room = own_room(socket)
+        room = socket.own_room()
         assert len(socket.talk(room, "First.")) == 1
         assert socket.talk(room, "Second.") == []
         assert "100 tokens" in socket.heard("ended")[1]["problem"]
