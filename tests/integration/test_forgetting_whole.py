@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -9,8 +10,10 @@ from typing import Any
 import pytest
 
 from pps.app import App
+from pps.config import Settings
 from pps.core.errors import ModelUnavailable, StoreUnavailable
 from pps.core.values import FactDraft, NodeDraft
+from pps.graph.graph_store import GraphChange
 from pps.index.text_index import TextIndex
 from pps.index.vector_index import VectorIndex
 from pps.ingest.anchors import Anchors
@@ -170,3 +173,31 @@ async def test_an_agent_is_told_what_is_pending(
 
 def _data(memory: Memory) -> Path:
     return memory.parts.journal.path.parent
+
+
+async def test_what_an_older_pps_had_begun_to_forget_is_gone_at_the_next_start(
+    settings: Settings,
+) -> None:
+    """It noted its plan before it removed anything, in several transactions; a crash may have come after any."""
+    async with App.open(settings) as app:
+        await app.create("ana")
+        async with app.memory("ana") as memory:
+            turn = await _moved(memory)
+            [later] = [
+                fact for fact in await memory.parts.client.scan_facts("", 100) if fact.text == WORDS
+            ]
+            plan = {
+                "turns": [turn],
+                "facts": [later.uuid],
+                "nodes": [later.object],
+                "asked": [turn],
+            }
+            await memory.parts.client.apply(GraphChange(gone_facts=[later.uuid]))
+            await memory.parts.journal.set_meta("forgetting", json.dumps(plan))
+    async with App.open(settings) as app, app.memory("ana") as memory:
+        (home,) = await memory.parts.client.scan_facts("", 100)
+        assert (home.text, home.invalid_at) == ("Ana lives in Rome.", None)
+        assert [one.uuid for one in await memory.parts.journal.turns([turn])] == []
+        assert await memory.parts.journal.get_meta("forgetting") == ""
+        assert left_in(_data(memory), ["Quizzenfeld"]) == []
+        assert (await memory.ledger()).problems == ()
