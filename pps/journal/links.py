@@ -59,10 +59,12 @@ class Support:
     Attributes:
         episodes: Uuids of the episodes that support it, in no order.
         said_at: Event time of the latest of them; None when there is none, or one that is not in the journal.
+        verbatim: Those of them whose turns say the fact's words and nothing else.
     """
 
     episodes: tuple[str, ...] = ()
     said_at: datetime | None = None
+    verbatim: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,18 +143,23 @@ def fact_outlines(connection: Connection, facts: Sequence[str]) -> dict[str, Fac
 def supports(connection: Connection, facts: Sequence[str]) -> dict[str, Support]:
     """Return fact → what it stands on; facts that are unknown, or that nothing supports, are left out."""
     episodes: dict[str, list[str]] = {}
+    verbatim: dict[str, list[str]] = {}
     told: dict[str, list[int | None]] = {}
-    for fact, episode, at in connection.execute(
-        f"""SELECT s.fact, s.episode, t.occurred_at FROM support AS s LEFT JOIN turns AS t ON t.uuid = s.episode
+    for fact, episode, at, is_verbatim in connection.execute(
+        f"""SELECT s.fact, s.episode, t.occurred_at, t.content = f.text FROM support AS s
+            JOIN fact AS f ON f.uuid = s.fact LEFT JOIN turns AS t ON t.uuid = s.episode
             WHERE s.fact IN {LIST}""",  # noqa: S608 - literals
         (listed(facts),),
     ):
         episodes.setdefault(fact, []).append(episode)
         told.setdefault(fact, []).append(at)
+        if is_verbatim:
+            verbatim.setdefault(fact, []).append(episode)
     # Most facts of a recall stand on few turns: each time is converted once.
     moments = {at: _moment(at) for at in {_latest(times) for times in told.values()}}
     return {
-        fact: Support(tuple(some), moments[_latest(told[fact])]) for fact, some in episodes.items()
+        fact: Support(tuple(some), moments[_latest(told[fact])], tuple(verbatim.get(fact, ())))
+        for fact, some in episodes.items()
     }
 
 

@@ -515,7 +515,8 @@ async def _facts_around(search: Search, nodes: Sequence[str], depth: int) -> lis
 async def supports(search: Search, channel: ChannelName, depth: int) -> list[Scored]:
     """Supports: a fact raises the turns that support it and its ends; a turn raises its facts.
 
-    Return what the best facts (or, for facts, the best turns) vote for, in their order.
+    Return what the best facts (or, for facts, the best turns) vote for, in their order. A fact that
+    only repeats a turn is no second witness for it: the same words would count twice.
     """
     if channel == "facts":
         turns = await best_ids(search, ("windows",), depth)
@@ -527,7 +528,9 @@ async def supports(search: Search, channel: ChannelName, depth: int) -> list[Sco
         ends = [end for fact in outlines.values() for end in (fact.subject, fact.object)]
         return in_order(await search.permitted("node", ends), depth)
     supporting = (await supported(search, outlines)).values()
-    turns = [turn for support in supporting for turn in support.episodes]
+    turns = [
+        turn for support in supporting for turn in support.episodes if turn not in support.verbatim
+    ]
     return in_order(await search.permitted("episode", turns), depth)
 
 
