@@ -161,6 +161,40 @@ class Superseding:
                     successors[turn.uuid] = successor_of(source)
         return successors
 
+    async def ended_in_part(
+        self, facts: Sequence[Fact], at: datetime | None = None
+    ) -> dict[str, Successor]:
+        """Return open fact → the latest statement that ended another fact of the same sentence.
+
+        "I live in Leeds with my sister" is two facts that have one sentence. Once the home is
+        another, the sister is still one, and whoever reads the sentence is told what of it may not
+        hold: no successor is ``sure``. Raises as ``successors``.
+        """
+        open_facts = [fact for fact in facts if fact.invalid_at is None and fact.kind == "fact"]
+        turns = sorted({turn for fact in open_facts for turn in fact.episodes})
+        stated = await self.journal.facts_supported_by(turns) if turns else {}
+        beside = set[str]().union(*stated.values()).difference(fact.uuid for fact in open_facts)
+        closings = await self._closings(sorted(beside), at or now()) if beside else []
+        if not closings:
+            return {}
+        by_turn = {turn.uuid: turn for turn in await self._turns_of(closings)}
+        by_fact = {fact.uuid: fact for fact in await self._facts_of(closings)}
+        closed = await self.client.facts(sorted({closing.fact for closing in closings}))
+        sentence = {fact.uuid: fact.text for fact in closed}
+        latest = sorted(closings, key=lambda closing: closing.at)
+        ended: dict[str, Successor] = {}
+        for fact in open_facts:
+            same_turn = {id_ for turn in fact.episodes for id_ in stated.get(turn, ())}
+            for closing in latest:
+                if closing.fact not in same_turn or not _is_said_in(
+                    sentence.get(closing.fact, ""), fact.text
+                ):
+                    continue
+                successor = _of_closing(closing, by_fact, by_turn)
+                if successor and successor.id not in fact.episodes:
+                    ended[fact.uuid] = replace(successor, sure=False)
+        return ended
+
     async def _outdated_summaries(
         self, nodes: Sequence[Node], moment: datetime
     ) -> dict[str, Successor]:
@@ -317,6 +351,12 @@ def _last(successors: Mapping[str, Successor], id_: str) -> Successor:
     return successor
 
 
+def _is_said_in(sentence: str, other: str) -> bool:
+    """Tell whether one of two sentences is the other or a part of it, but for the marks at its end."""
+    words, more = sorted((fold(text).rstrip(" .!?;,") for text in (sentence, other)), key=len)
+    return bool(words) and words in more
+
+
 def _names(text: str, name: str) -> bool:
     """Tell whether a folded text has a folded name in it, as words."""
     return bool(name) and re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
@@ -374,10 +414,12 @@ async def current_first(
     later = await _later_turns(search, channels, own, profile) if turns or facts else []
     sources = search.sources
     superseding = Superseding(sources.client, sources.journal, sources.indexes, sources.embedder)
-    successors = await superseding.successors(
-        turns, facts, nodes=nodes, later=later, at=search.as_of
+    ended_in_part, successors = await asyncio.gather(
+        superseding.ended_in_part(facts, search.as_of),
+        superseding.successors(turns, facts, nodes=nodes, later=later, at=search.as_of),
     )
-    if not successors:
+    marks = ended_in_part | successors
+    if not marks:
         return dict(channels), {kind: tuple(statements) for kind, statements in own.items()}
     turn_by_id = {turn.uuid: turn for turn in (*turns, *later)}
     leading: dict[str, Successor] = {}
@@ -386,7 +428,7 @@ async def current_first(
     fact_claims = _claims(channels["facts"].hits, leading) if "facts" in channels else []
     marked_channels: dict[ChannelName, Channel] = {}
     for name, channel in channels.items():
-        marked = _marked(channel.hits, successors)
+        marked = _marked(channel.hits, marks)
         channel_profile = profile.channels.get(name)
         puts_latest_first = channel_profile is not None and channel_profile.latest
         if name in _TURN_CHANNELS and leading and puts_latest_first:
@@ -398,7 +440,7 @@ async def current_first(
             marked_channels[name] = replace(channel, hits=tuple(marked))
     marked_own: dict[str, tuple[Hit, ...]] = {}
     for kind, statements in own.items():
-        marked = _marked(statements, successors)
+        marked = _marked(statements, marks)
         claims = _claims(marked, leading)
         marked_own[kind] = _with_successors_first(search, marked, claims, turn_by_id)
     return marked_channels, marked_own

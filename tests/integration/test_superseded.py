@@ -237,6 +237,52 @@ async def test_what_rules_close_is_marked_for_turns_and_facts(memory: Memory) ->
     assert (await memory.timeline()).successors == {}
 
 
+@pytest.mark.parametrize(
+    ("first", "second", "stale", "question"),
+    [
+        (
+            "I'm vegetarian and I live in Leeds with my sister Hannah.",
+            "Actually, I moved to York last week; Hannah stays in Leeds.",
+            "I live in Leeds",
+            "Where do I live now?",
+        ),
+        (
+            "I live in Hamburg and work as a nurse at St. Georg.",
+            "I moved to Kiel in March.",
+            "I live in Hamburg",
+            "What is my job?",
+        ),
+    ],
+)
+async def test_a_sentence_of_which_a_part_ended_is_marked_for_the_facts_that_still_hold(
+    memory: Memory, first: str, second: str, stale: str, question: str
+) -> None:
+    """The fact of the other part is open, and its sentence says what no longer holds."""
+    told, later = await say(memory, first, second, extraction="rules")
+    open_facts = [
+        fact
+        for fact in await memory.parts.client.facts_of_episodes([told])
+        if fact.invalid_at is None
+    ]
+    assert open_facts
+    hits = (await memory.recall(first, channels=["facts"], limit=20))["facts"]
+    marks = {hit.id: hit.superseded_by for hit in hits}
+    for fact in open_facts:
+        mark = marks[fact.uuid]
+        assert (mark is not None) == (stale in fact.text), fact.text
+        assert mark is None or not mark.sure
+    assert any(stale in fact.text for fact in open_facts)
+    pack = await memory.sessions.pack(question, "q")
+    stale_lines = [line for line in lines(pack.text) if stale in line]
+    assert [
+        line for line in stale_lines if "outdated" not in line and "superseded" not in line
+    ] == []
+    await memory.forget([later], dry_run=False)
+    assert await memory.settled()
+    hits = (await memory.recall(first, channels=["facts"], limit=20))["facts"]
+    assert [hit.superseded_by for hit in hits] == [None] * len(hits)
+
+
 async def test_forgetting_the_later_statement_takes_the_mark_away(clever: Memory) -> None:
     await say(clever, LEDGER)
     [new] = await say(clever, AMENDED, first_day=30)
