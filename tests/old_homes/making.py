@@ -44,6 +44,7 @@ from tests.old_homes.contents import (
 )
 from tests.old_homes.neo4j_groups import dump_group
 from tests.squads import Team, team_of_three
+from tests.waiting import PATIENCE_S
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 _HOOK = Path(__file__).parents[2] / "config" / "claude" / "hooks" / "pps_hook.py"
@@ -526,7 +527,11 @@ def _fill_spool(home: Path) -> None:
 async def record(
     home: Path, folder: Path, *stores: str, server: Neo4jServer | None = None
 ) -> dict[str, Any]:
-    """Write the exports of a home's memories on some stores; return what the home holds. It changes the home."""
+    """Write the exports of a home's memories on some stores; return what the home holds. It changes the home.
+
+    Turns that the home has still queued are waited for: they are in the graph and in the indexes, though a program that
+    is away may have yet to read them.
+    """
     memories: dict[str, Any] = {}
     pools: dict[str, Any] = {}
     async with App.open(load(env=environment(home, server))) as app:
@@ -537,6 +542,7 @@ async def record(
             if entry["archived"]:
                 await app.archive(name, undo=True)
             async with app.memory(name, pool=True) as memory:
+                assert await memory.parts.worker.saved(PATIENCE_S), f"turns of {name} still wait"
                 _write_lines(folder / f"{name}.jsonl", await export_lines(memory, folder))
                 memories[name] = await memory_contents(memory)
         for squad in app.registry.squads.list():
