@@ -104,6 +104,7 @@ class _PackFile:
         self._lines = lines
         self._operations = operations or {}
         self._open = tree.get("open") is True
+        self._sources_named: set[str] = set()
         self._known = {key: [*_table(tree.get(key))] for key in ("layers", "kinds", "lifecycles")}
 
     def pack(self, name: str) -> KindPack | None:
@@ -229,6 +230,7 @@ class _PackFile:
             self._say((*path, "fields"), "the kinds of an open pack take any fields, and name none")
         if model is None:
             return kind
+        sources = self._sources(model, path)
         if model.layer:
             self._known_as("layers", model.layer, (*path, "layer"))
         if model.lifecycle:
@@ -251,7 +253,21 @@ class _PackFile:
             model.describe,
             lifecycle,
             fields,
+            sources,
+            model.role,
         )
+
+    def _sources(self, model: shapes.Kind, path: _Path) -> tuple[str, ...]:
+        """Return the sources whose titled texts are of a kind, in lower case."""
+        for key in ("sources", "role"):
+            if key in model.model_fields_set and not self._open:
+                self._say((*path, key), "only a kind of an open pack has it", key)
+        sources = [source.strip().lower() for source in model.sources]
+        for source in sources:
+            if source in self._sources_named:
+                self._say((*path, "sources"), f"{source!r} is named twice in this pack", source)
+            self._sources_named.add(source)
+        return tuple(sources)
 
     def _fields(
         self, tree: _Tree, path: _Path, taken: Sequence[str], state: str = ""

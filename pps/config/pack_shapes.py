@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from pps.core.kinds import FieldType, Load, Priority
+from pps.core.kinds import FieldType, Load, Priority, TurnRole
 
 Tree = dict[str, object]
 
@@ -50,6 +50,8 @@ class Kind(Part):
     describe: bool = False
     lifecycle: str = ""
     fields: Tree = {}
+    sources: list[Annotated[str, Field(min_length=1, max_length=200)]] = []
+    role: TurnRole = "user"
 
 
 class FieldTable(Part):

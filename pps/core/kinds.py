@@ -30,6 +30,8 @@ FieldType: TypeAlias = Literal[
 Priority: TypeAlias = Literal["P0", "P1", "P2", "P3", "P4", "none"]
 Load: TypeAlias = Literal["always", "on_demand", "by_time", "aggregate"]
 Status: TypeAlias = Literal["draft", "active", "archived", "deprecated"]
+TurnRole: TypeAlias = Literal["user", "assistant", "system", "tool"]
+"""Who speaks in a turn."""
 
 STATUSES: tuple[Status, ...] = ("draft", "active", "archived", "deprecated")
 """What every record has, beside the life cycle of its kind."""
@@ -62,6 +64,8 @@ COMMON_FIELDS = (
 """What no kind may call a field of its own."""
 ANY_KIND = "*"
 """In a relation of a pack: any kind of that pack but the reserved ones."""
+ANY_SOURCE = "*"
+"""In the sources of a kind: each source that no kind names."""
 PLAIN_KIND = "Thing"
 """The kind of nodes that are no records; relations and refs may lead to one."""
 
@@ -137,6 +141,9 @@ class KindSpec:
             other field of text follows them, unless its ``embed`` is off.
         priority: How soon a changed record is embedded; ``none`` is never.
         describe: Its description is in session lists.
+        sources: Of an open pack: a titled text of one of these sources is of this kind unless it
+            names another; ``*`` stands for every source that no kind names. In lower case.
+        role: Of an open pack: the role of the turns of such texts.
     """
 
     name: str
@@ -149,6 +156,8 @@ class KindSpec:
     describe: bool = False
     lifecycle: Lifecycle | None = None
     fields: Mapping[str, FieldSpec] = field(default_factory=dict[str, FieldSpec])
+    sources: tuple[str, ...] = ()
+    role: TurnRole = "user"
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,6 +234,9 @@ class Kinds:
         self.by_name: Mapping[str, KindSpec] = {
             name: kind for pack in self.packs if not pack.open for name, kind in pack.kinds.items()
         }
+        self._open_kinds: Mapping[str, KindSpec] = {
+            name: kind for pack in self.packs if pack.open for name, kind in pack.kinds.items()
+        }
         self.layers: Mapping[str, LayerSpec] = {
             layer.name: layer for pack in self.packs for layer in pack.layers
         }
@@ -255,6 +267,22 @@ class Kinds:
                 "kind", f"{name!r} is no kind of this memory's packs; there are {known}"
             )
         return self.by_name[name]
+
+    def of_source(self, source: str) -> str:
+        """Return the kind of a titled text that names none, by its source in any case.
+
+        Where two packs name the source, the earlier one decides.
+        InvalidRequest when no open pack has a kind for it.
+        """
+        for wanted in (source.strip().lower(), ANY_SOURCE):
+            for kind in self._open_kinds.values():
+                if wanted in kind.sources:
+                    return kind.name
+        raise InvalidRequest("kind", "no pack has a kind for texts of this source: give one")
+
+    def role_of(self, kind: str) -> TurnRole:
+        """Return the role of the turns of titled texts of a kind; ``user`` for a kind of no pack."""
+        return self._open_kinds[kind].role if kind in self._open_kinds else "user"
 
     def of_layers(self, layers: Iterable[str], field: str = "layers") -> tuple[str, ...]:
         """Return the kinds of some layers, in the packs' order.

@@ -58,7 +58,6 @@ _AFTER_ORDINAL = (
     "Nov",
     "Dez",
 )
-_KINDS = {"whisper": "voice", "screenpipe": "ambient", "mcp": "agent"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,11 +85,6 @@ def without_code(text: str) -> str:
 def with_plain_links(text: str) -> str:
     """Return a text with the titles of its ``[[links]]`` alone."""
     return _LINK.sub(r"\1", text)
-
-
-def classify(source: str, kind: str = "") -> str:
-    """Return a record's kind: the one given, else by its source: voice, ambient, agent, or manual."""
-    return kind or _KINDS.get(source.strip().lower(), "manual")
 
 
 def tags_in(text: str) -> tuple[str, ...]:

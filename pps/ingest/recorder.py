@@ -12,7 +12,7 @@ from typing import Unpack
 
 from pps.core import bounds
 from pps.core.errors import InvalidRequest
-from pps.core.kinds import PLAIN_KIND
+from pps.core.kinds import PLAIN_KIND, Kinds
 from pps.core.record_values import Relation
 from pps.core.text import fold, normalise
 from pps.core.time import now
@@ -22,7 +22,6 @@ from pps.ingest.drafts import (
     Extraction,
     TextOptions,
     check_words,
-    classify,
     drafted,
     time_and_offset,
     title_of,
@@ -37,7 +36,6 @@ from pps.journal.record_rows import RecordRows
 
 MAX_EVENTS = 500
 MAX_PATH = 4_096
-_ROLES = {"agent": "assistant", "ambient": "tool"}
 
 
 class EventOptions(TextOptions, total=False):
@@ -61,34 +59,50 @@ class EventOptions(TextOptions, total=False):
     metadata: Mapping[str, JSON]
 
 
+def check_event(content: str, options: EventOptions) -> None:
+    """Raise InvalidRequest for the first bound that an event breaks."""
+    check_words(content, options)
+    bounds.check_length("title", options.get("title", ""), 0, bounds.MAX_NAME)
+    bounds.check_length("parent_node_id", options.get("parent_node_id", ""), 0, bounds.MAX_NAME)
+    bounds.check_length("project_path", options.get("project_path", ""), 0, MAX_PATH)
+    check_metadata(options.get("metadata", {}))
+    if kind := options.get("kind", ""):
+        bounds.check_kind("kind", kind)
+
+
 def make_event(
     content: str,
     options: EventOptions,
     extraction: Extraction,
     redactor: KeyedRedactor,
     automatic: Automatic,
+    kinds: Kinds,
     zone: tzinfo = UTC,
 ) -> tuple[TurnDraft, JobPayload]:
     """Return the journal's draft of an event and its job, without secrets.
 
+    Args:
+        content: 1 to 65,536 characters.
+        options: See EventOptions.
+        extraction: Where facts beside the record come from.
+        redactor: Takes the secrets out.
+        automatic: Whether tags and links are read out of the text.
+        kinds: Choose the kind of a text that names none, and the role of its turn.
+        zone: Of a time without one.
+
     Raises:
         InvalidRequest: The first bound that is broken.
     """
-    check_words(content, options)
-    bounds.check_length("title", options.get("title", ""), 0, bounds.MAX_NAME)
-    bounds.check_length("parent_node_id", options.get("parent_node_id", ""), 0, bounds.MAX_NAME)
-    bounds.check_length("project_path", options.get("project_path", ""), 0, MAX_PATH)
-    check_metadata(options.get("metadata", {}))
+    check_event(content, options)
     source = options.get("source") or "other"
     occurred_at, utc_offset_s = time_and_offset(options.get("timestamp"), zone, "timestamp")
-    kind = classify(source, options.get("kind", ""))
-    bounds.check_kind("kind", kind)
+    kind = options.get("kind", "") or kinds.of_source(source)
     redactor.label("kind", kind)
     title = " ".join(redactor.text(normalise(options.get("title", ""))).split())
     draft = drafted(content, {**options, "source": source}, redactor, automatic)
     draft = replace(
         draft,
-        role=_ROLES.get(kind, "user"),
+        role=kinds.role_of(kind),
         session=draft.session or draft.source,
         occurred_at=occurred_at,
         utc_offset_s=utc_offset_s,
@@ -173,6 +187,7 @@ class RecordWriter(Revisions):
                 self._parts.extraction,
                 redactor,
                 self._parts.automatic,
+                self._parts.kinds,
                 self._parts.journal.zone,
             )
             for (content, options), redactor in zip(events, redactors, strict=True)

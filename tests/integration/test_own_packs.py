@@ -199,3 +199,28 @@ async def test_the_origins_lists_are_short_and_the_vision_is_shown_with_what_it_
 
 _SPRING: dict[str, JSON] = {"start_date": "2026-03-01", "end_date": "2026-05-31"}
 _SERVES = RelationGiven("SERVES", "A long life")
+
+
+async def test_an_open_pack_says_of_which_kind_a_text_is_and_who_speaks(tmp_path: Path) -> None:
+    settings = Settings(home=tmp_path / "home")
+    put(
+        settings.home,
+        'name = "garden"\nversion = 1\nopen = true\n'
+        '[kinds.sensor]\nsources = ["thermostat"]\nrole = "tool"\n',
+    )
+    async with App.open(settings) as app:
+        await app.create("ana", packs=["garden"])
+        async with app.memory("ana") as memory:
+            read = await memory.records.add_event("It is cold in the shed.", source="thermostat")
+            noted = await memory.records.add_event("Close the shed.", source="editor")
+            given = await memory.records.add_event(
+                "The shed is shut.", source="thermostat", kind="note"
+            )
+            receipts = (read, noted, given)
+            nodes = {
+                node.uuid: node.kind
+                for node in await memory.parts.client.nodes([one.node_id for one in receipts])
+            }
+            turns = await memory.records.texts([one.node_id for one in receipts])
+        assert [nodes[one.node_id] for one in receipts] == ["sensor", "manual", "note"]
+        assert [turns[one.node_id].role for one in receipts] == ["tool", "user", "user"]

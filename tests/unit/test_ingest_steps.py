@@ -14,7 +14,6 @@ from pps.ingest.drafts import (
     MAX_SUMMARY,
     MAX_TITLE,
     Automatic,
-    classify,
     links_in,
     summary_of,
     tags_in,
@@ -39,22 +38,6 @@ def test_normalising_twice_changes_nothing_more_and_keeps_every_line(text: str) 
 def test_the_hash_alone_folds_white_space(words: list[str], gap: str) -> None:
     assert content_hash(gap.join(words)) == content_hash(" ".join(words))
     assert content_hash(" ".join(words)) != content_hash(" ".join([*words, "more"]))
-
-
-@pytest.mark.parametrize(
-    ("source", "kind"),
-    [
-        ("whisper", "voice"),
-        ("screenpipe", "ambient"),
-        ("mcp", "agent"),
-        ("editor", "manual"),
-        ("telegram", "manual"),
-    ],
-)
-def test_a_source_gives_the_kind_and_an_explicit_one_wins(source: str, kind: str) -> None:
-    assert classify(source) == kind
-    assert classify(source.upper()) == kind
-    assert classify(source, "summary") == "summary"
 
 
 @pytest.mark.parametrize(

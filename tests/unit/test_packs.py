@@ -24,6 +24,7 @@ ROOT = Path(__file__).parents[2]
 PACK = shipped_pack("constitution")
 MODELS = KindModels(Kinds([PACK]))
 BARE = {"title": "A title", "summary": "A summary"}
+EVENTS = Kinds([shipped_pack("events")])
 UUID = "1b4e28ba-2fa1-5d2b-883f-0016d3cca427"
 
 # Of each kind its required fields, then the others, as the origin's schema lists them.
@@ -406,6 +407,70 @@ def test_the_documented_pack_is_right() -> None:
     assert pack is not None
     assert pack.kinds["Plant"].lifecycle is not None
     assert pack.kinds["Plant"].lifecycle.others == {("growing", "harvested")}
+
+
+@pytest.mark.parametrize(
+    ("source", "kind", "role"),
+    [
+        ("whisper", "voice", "user"),
+        ("screenpipe", "ambient", "tool"),
+        ("mcp", "agent", "assistant"),
+        ("editor", "manual", "user"),
+        ("telegram", "manual", "user"),
+    ],
+)
+def test_the_pack_of_events_says_of_which_kind_the_texts_of_a_source_are(
+    source: str, kind: str, role: str
+) -> None:
+    for spelling in (source, source.upper(), f" {source} "):
+        assert EVENTS.of_source(spelling) == kind
+    assert EVENTS.role_of(kind) == role
+
+
+def test_a_kind_that_no_open_pack_has_has_the_role_of_a_person() -> None:
+    assert EVENTS.role_of("summary") == "user"
+    assert Kinds([PACK]).role_of("Event") == "user"
+
+
+def test_an_open_pack_of_ones_own_is_asked_before_the_pack_of_events(tmp_path: Path) -> None:
+    (tmp_path / "packs").mkdir()
+    (tmp_path / "packs" / "house.toml").write_text(
+        'name = "house"\nversion = 1\nopen = true\n'
+        '[kinds.sensor]\nsources = ["Thermostat", "mcp"]\nrole = "tool"\n'
+    )
+    kinds = Kinds(load_packs(tmp_path, ["house"]))
+    assert {source: kinds.of_source(source) for source in ("thermostat", "mcp", "post")} == {
+        "thermostat": "sensor",
+        "mcp": "sensor",
+        "post": "manual",
+    }
+    assert kinds.role_of("sensor") == "tool"
+    assert "sensor" not in kinds, "a kind of an open pack takes any fields"
+
+
+def test_without_an_open_pack_a_text_needs_a_kind() -> None:
+    with pytest.raises(InvalidRequest, match=r"^kind: no pack has a kind for texts of this source"):
+        Kinds([PACK]).of_source("mcp")
+
+
+def test_sources_belong_to_one_kind_of_an_open_pack() -> None:
+    text = (
+        'name = "house"\nversion = 1\nopen = true\n'
+        '[kinds.sensor]\nsources = ["mcp"]\n[kinds.robot]\nsources = ["MCP"]\nrole = "boss"\n'
+    )
+    assert [(one.line, one.where) for one in read_pack(text)[1]] == [
+        (8, "kinds.robot.role"),
+    ]
+    right_role = text.replace("boss", "tool")
+    assert [str(one) for one in read_pack(right_role)[1]] == [
+        "line 7: kinds.robot.sources: 'mcp' is named twice in this pack"
+    ]
+    typed = right_role.replace("open = true\n", "").replace("sensor", "Sensor")
+    assert {(one.where, one.problem) for one in read_pack(typed.replace("robot", "Robot"))[1]} >= {
+        ("kinds.Sensor.sources", "only a kind of an open pack has it"),
+        ("kinds.Robot.sources", "only a kind of an open pack has it"),
+        ("kinds.Robot.role", "only a kind of an open pack has it"),
+    }
 
 
 def test_a_diagram_shows_every_kind_and_every_pair() -> None:

@@ -8,14 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Literal
 
+from pps.core.bounds import check_tags
 from pps.core.errors import InvalidRequest, StoreError
 from pps.core.text import fold
 from pps.core.values import EventReceipt, Node, RelationDraft, Skipped, Turn
 from pps.features.projects import project_graph as shapes
 from pps.features.projects.projects import Projects, Vault
-from pps.ingest.drafts import Automatic
-from pps.ingest.recorder import EventOptions, make_event
-from pps.ingest.redact import KeyedRedactor
+from pps.ingest.recorder import EventOptions, check_event
 from pps.memory import Memory
 from pps.operations import titled_texts
 from pps.operations.inputs import Nothing
@@ -49,7 +48,8 @@ async def create_graph(projects: Projects, request: shapes.CreateGraphInput) -> 
     """
     events = [(node.content, _event(node)) for node in request.nodes]
     for content, options in events:  # before a memory is made for them
-        make_event(content, options, "none", KeyedRedactor(b"", on=False), Automatic())
+        check_event(content, options)
+        check_tags(options.get("tags", ()))
     async with projects.memory(request.project, create=True) as memory:
         receipts = await memory.records.add_events(events, timeout_s=CREATE_WAIT_S)
         ids = {
