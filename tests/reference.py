@@ -19,6 +19,7 @@ from pps.interfaces.cli import command_table
 from pps.interfaces.cli.main import build
 from pps.interfaces.mcp.tools import tool
 from pps.operations.catalog import INDEX, OPERATIONS, index_text, operations_for
+from pps.operations.references import for_tools
 from tests.figures import write
 
 TOOLS = Path(pps.__file__).parent / "interfaces" / "mcp" / "tools.json"
@@ -279,7 +280,7 @@ def shown(verb: Any) -> str:
     table = (
         "\n".join(["| argument | meaning |", "| --- | --- |", *rows]) if rows else "No arguments."
     )
-    return f"### `{verb.name}`\n\n{verb.description} ({', '.join(hints) or 'adds'})\n\n{table}"
+    return f"### `{verb.name}`\n\n{for_tools(verb.description)} ({', '.join(hints) or 'adds'})\n\n{table}"
 
 
 def _about(schema: dict[str, Any]) -> str:

@@ -55,7 +55,7 @@ class CreateInput(EntityInput):
     packs: tuple[Label, ...] = Field(
         default=(),
         max_length=20,
-        description="Pack of kinds to enable, from pack_list; may be repeated.",
+        description="Pack of kinds to enable, from {pack_list}; may be repeated.",
         json_schema_extra=option("--pack"),
     )
     time_zone: Label = Field(
@@ -300,7 +300,7 @@ async def entity_show(app: App, request: EntityInput) -> EntityView:
 async def entity_archive(app: App, request: ArchiveInput) -> EntityView:
     """Archives an entity: nothing is lost, and its tokens are refused.
 
-    'undo' brings it back.
+    {undo} brings it back.
     """
     await _no_pool(app, request.name)
     await app.archive(request.name, undo=request.undo)
@@ -414,7 +414,7 @@ async def page_open(app: App, request: EntityInput) -> PageLink:
     """Returns a link that opens an entity's page in a browser.
 
     It works once, within a minute. The browser then has a session of a week, for that entity alone;
-    page_close ends it.
+    {page_close} ends it.
     """
     entry = await asyncio.to_thread(app.registry.get, request.name)
     if entry.archived:

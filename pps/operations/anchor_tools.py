@@ -56,7 +56,7 @@ class AnchorSaveInput(Input):
     tags: Tags = Field(default=(), json_schema_extra=TAG_OPTION)
     expected: Label = Field(
         default="",
-        description="'digest' from anchor_get. The anchor is replaced only if its digest is still "
+        description="'digest' from {anchor_get}. The anchor is replaced only if its digest is still "
         "this.",
     )
 
@@ -74,7 +74,7 @@ class AnchorInput(Input):
     """Which anchor."""
 
     slug: Slug = Field(
-        description="Slug of the anchor, from anchor_list or anchor_search.",
+        description="Slug of the anchor, from {anchor_list} or {anchor_search}.",
         json_schema_extra=argument(),
     )
 
@@ -96,7 +96,7 @@ class AnchorRevertInput(AnchorInput):
     version: int = Field(
         ge=1,
         le=1 << 30,
-        description="Version number, from anchor_history.",
+        description="Version number, from {anchor_history}.",
         json_schema_extra=argument(),
     )
 
@@ -135,7 +135,7 @@ def anchor_for_model(value: AnchorInfo, _: Input) -> ModelView:
 async def anchor_save(memory: Memory, request: AnchorSaveInput) -> AnchorInfo:
     """Use it to keep a short Markdown text unchanged: a rule, a recipe, a description.
 
-    It replaces an anchor of the same slug; the old text stays as a version (anchor_history).
+    It replaces an anchor of the same slug; the old text stays as a version ({anchor_history}).
     Returns the slug.
     """
     return await memory.anchor_save(**options(request))
@@ -274,9 +274,9 @@ def anchor_text_for_model(anchor: Anchor, request: Input) -> ModelView:
     for_model=anchor_text_for_model,
 )
 async def anchor_get(memory: Memory, request: AnchorReadInput) -> Anchor:
-    """Use it to read an anchor in full, or before you change it: 'expected' of anchor_save takes its digest.
+    """Use it to read an anchor in full, or before you change it: 'expected' of {anchor_save} takes its digest.
 
-    A long text comes in parts: pass 'next_cursor' as 'cursor' for the next.
+    A long text comes in parts: pass 'next_cursor' as {cursor} for the next.
     """
     return continued_anchor(await memory.anchor_read(request.slug), request.cursor)
 
@@ -367,7 +367,7 @@ def anchor_deleted_text(view: AnchorDeleted) -> str:
 async def anchor_delete(memory: Memory, request: AnchorInput) -> AnchorDeleted:
     """Use it to delete an anchor's file, its versions and its index entries.
 
-    It cannot be undone. To be able to undo it use 'forget' with soft=true.
+    It cannot be undone. To be able to undo it use {forget} with soft=true.
     """
     await memory.anchor_delete(request.slug)
     return AnchorDeleted(request.slug)

@@ -282,7 +282,7 @@ async def import_(app: App, request: ImportInput, progress: Progress | None) -> 
     """Remembers what other programs kept: conversations, notes, memories, graphs.
 
     Importing again adds nothing. An interrupted import continues when it is run again. What cannot
-    be read is reported, and the rest is stored; for records nothing is stored, unless 'skip' is
+    be read is reported, and the rest is stored; for records nothing is stored, unless {skip} is
     set.
     """
     with tempfile.TemporaryDirectory(prefix="pps-import-") as folder:
@@ -361,7 +361,7 @@ async def _records(
 async def export(app: App, request: FileInput, progress: Progress | None) -> Exported:
     """Writes an entity's turns, nodes, facts and records to a new file of JSON lines.
 
-    'import' reads it. The file holds everything in plain text; only you may read it. Anchors are
+    {import} reads it. The file holds everything in plain text; only you may read it. Anchors are
     not included: they are files already.
     """
     path = Path(request.path)
@@ -406,7 +406,7 @@ async def watch_add(app: App, request: WatchInput, progress: Progress | None) ->
 async def watch_remove(app: App, request: UnwatchInput, progress: Progress | None) -> Unfollowed:
     """Stops following a folder.
 
-    What was read from it stays, unless 'forget' is set.
+    What was read from it stays, unless {forget} is set.
     """
     watched = app.registry.watched
     forgotten = 0

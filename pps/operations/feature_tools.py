@@ -18,7 +18,7 @@ class FeatureInput(Input):
     """A feature, by its name."""
 
     name: Label = Field(
-        description="Name of the feature, from feature_list.", json_schema_extra=argument()
+        description="Name of the feature, from {feature_list}.", json_schema_extra=argument()
     )
 
 

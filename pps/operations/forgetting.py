@@ -285,7 +285,7 @@ async def forget(memory: Memory, request: ForgetSoftlyInput) -> Forgotten:
 
     With soft=true they can be restored. By default it is a dry run: it returns what would be
     forgotten, and in 'mentions' what else mentions it and would stay. Show that to the person, and
-    only then call again with dry_run=false and the ids in 'asked'. 'along' forgets mentions too. Do
+    only then call again with {dry_run=false} and the ids in 'asked'. {along} forgets mentions too. Do
     not forget a fact that merely changed: replace it by remember with 'invalidates'.
     """
     if request.soft and request.keep:
@@ -306,7 +306,7 @@ async def forget(memory: Memory, request: ForgetSoftlyInput) -> Forgotten:
 async def forget_concept(memory: Memory, request: ForgetConceptInput) -> Forgotten:
     """Use it to hide one item everywhere, with what only it supported.
 
-    Within 30 days 'restore_forgotten' brings it back; with soft_delete=false it is erased for good
+    Within 30 days {restore_forgotten} brings it back; with soft_delete=false it is erased for good
     at once.
     """
     how = Manner(soft=request.soft_delete, why=request.reason, by=request.operator)
@@ -342,7 +342,7 @@ def restorables_text(forgotten: Sequence[Restorable]) -> str:
 async def forgotten(memory: Memory, request: ForgottenInput) -> tuple[Restorable, ...]:
     """Use it to find what was softly forgotten, and until when it can be restored.
 
-    Returns entries, latest first, each with the id that 'restore_forgotten' takes. With 'id' it
+    Returns entries, latest first, each with the id that {restore_forgotten} takes. With {id} it
     returns that entry alone, and what still mentions it.
     """
     if request.id is not None:
@@ -398,7 +398,7 @@ def correction_text(value: FactCorrection) -> str:
 async def fact_correct(memory: Memory, request: FactCorrectInput) -> FactCorrection:
     """Use it when a fact is wrong: it was never true, or is no longer true.
 
-    Give what is right, if you know it. Returns the correction's turn, whose id 'undo' takes, the id
+    Give what is right, if you know it. Returns the correction's turn, whose id {undo} takes, the id
     of the right fact, and the turns that still state the old one.
     """
     right = RightFact(request.subject, request.relation, request.object, request.text)
@@ -421,9 +421,9 @@ def edits_text(value: Edits) -> str:
     "List changes made by hand", edits_text, READS, command="edits", examples=("pps edits ana",)
 )
 async def edits(memory: Memory, request: EditsInput) -> Edits:
-    """Use it to see what was corrected, softly forgotten and edited, the latest first, each with the id for 'undo'.
+    """Use it to see what was corrected, softly forgotten and edited, the latest first, each with the id for {undo}.
 
-    It answers a page at a time: pass 'next_cursor' as 'cursor' for the next.
+    It answers a page at a time: pass 'next_cursor' as {cursor} for the next.
     """
     return await memory.undoing.list(limit=request.limit, cursor=request.cursor)
 
@@ -443,7 +443,7 @@ def undone_text(value: Undone) -> str:
 async def undo(memory: Memory, request: UndoInput) -> Undone:
     """Use it when a correction, a soft forgetting, or an edit of a text or an anchor was a mistake.
 
-    Returns what was undone, and in 'redo' the id with which 'undo' does it again, if that is
+    Returns what was undone, and in 'redo' the id with which {undo} does it again, if that is
     possible.
     """
     return await memory.undoing.undo(request.id)

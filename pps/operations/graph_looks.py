@@ -361,7 +361,7 @@ async def nodes_list(memory: Memory, request: NodesInput) -> NodesView:
     """Use it to list known people, places and things: all, of one kind, or by a part of the name.
 
     Returns nodes with their number of facts, the number of nodes of each kind, and a cursor for the
-    next page. For the facts of one node use 'timeline' with its id.
+    next page. For the facts of one node use {timeline} with its id.
     """
     page = await memory.graph.nodes(
         request.kind or "", query=request.query, cursor=request.cursor, limit=request.limit
@@ -397,7 +397,7 @@ async def changes(memory: Memory, request: ChangesInput) -> ChangesView:
     """Use it to learn which facts began, ended, or were replaced between two times.
 
     Returns facts, the newest change first, of one node or of all, a page at a time. For what held
-    at one time use 'timeline' with 'as_of'.
+    at one time use {timeline} with 'as_of'.
     """
     report = await memory.graph.changes(
         request.since,
@@ -444,7 +444,7 @@ def histogram_words(value: Histogram) -> str:
 async def fact_histogram(memory: Memory, request: HistogramInput) -> Histogram:
     """Use it to see when things happened.
 
-    It counts the facts that began and ended in each bin of time. Then call 'changes' for a time, or
-    'timeline' with 'as_of'.
+    It counts the facts that began and ended in each bin of time. Then call {changes} for a time, or
+    {timeline} with 'as_of'.
     """
     return await memory.graph.histogram(request.bins)

@@ -257,7 +257,7 @@ def diagram(pack: KindPack) -> str:
     examples=("pps schema ana",),
 )
 async def schema_inventory(memory: Memory, _: Nothing) -> Schema:
-    """Use it before the first record_save to learn the kinds of this memory's packs.
+    """Use it before the first {record_save} to learn the kinds of this memory's packs.
 
     Returns layers, kinds with fields and bounds, relations with the kinds that they join, life
     cycles, and the number of records of each kind.

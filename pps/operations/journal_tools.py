@@ -287,7 +287,7 @@ def retried_words(retried: Sequence[int]) -> str:
 async def turns_list(memory: Memory, request: TurnsInput) -> Turns:
     """Use it to list what was said, newest first: all, with some words, or around a turn.
 
-    To answer a question use 'recall'. Returns turns, each with the state of its job, its facts and
+    To answer a question use {recall}. Returns turns, each with the state of its job, its facts and
     its record, the sessions, and a cursor for the next page.
     """
     page = await memory.graph.said(
@@ -318,7 +318,7 @@ async def jobs_list(memory: Memory, request: JobsInput) -> JobPage:
     """Use it to see which texts wait to be added to graph and indexes, which failed, and why.
 
     Returns jobs, oldest first: number, state, attempts, the text's beginning, and the error. It
-    answers a page at a time: pass 'next' as 'after' for the next.
+    answers a page at a time: pass 'next' as {after} for the next.
     """
     jobs = await memory.jobs.list(request.state, after=request.after, limit=request.limit)
     return JobPage(tuple(jobs), jobs[-1].id if len(jobs) == request.limit else None)

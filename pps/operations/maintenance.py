@@ -270,7 +270,7 @@ async def publish(app: App, given: PublishInput) -> PublishedState:
 
     Neo4j's own tools and stock Graphiti can read it. The memory itself stays where it is and works
     while Neo4j is away; changes are written there later. Changes made in Neo4j are not read back;
-    'anew' overwrites them. 'stop' removes the graph from Neo4j, as soon as Neo4j answers.
+    {anew} overwrites them. {stop} removes the graph from Neo4j, as soon as Neo4j answers.
     """
     if given.anew and given.stop:
         raise InvalidRequest("stop", "is not taken with anew")

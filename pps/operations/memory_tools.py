@@ -316,7 +316,7 @@ async def timeline(memory: Memory, request: TimelineInput) -> Timeline:
     """Use it to see how something developed.
 
     Returns facts ordered by when they began to hold, ended facts included. 'superseded_by' names
-    the fact that replaced one. It answers a page at a time: pass 'next_cursor' as 'cursor' for the
+    the fact that replaced one. It answers a page at a time: pass 'next_cursor' as {cursor} for the
     next.
     """
     return timeline_view(await memory.timeline(**options(request)))
@@ -555,7 +555,7 @@ async def get(memory: Memory, request: GetInput) -> tuple[ItemView, ...]:
 
     Returns the turn, fact, node or episode of each id.
 
-    It answers a page at a time, and a long text in parts: pass 'next_cursor' as 'cursor', with the
+    It answers a page at a time, and a long text in parts: pass 'next_cursor' as {cursor}, with the
     same ids, for the next.
     """
     return await read_items(memory, request.ids, request.cursor)

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Any, cast
 
 from pps.core.version import __version__
+from pps.operations.references import for_tools
 from pps.operations.table import AnyOperation
 
 PROBLEMS = {
@@ -146,7 +147,7 @@ def _path(operation: AnyOperation, schemas: dict[str, Any]) -> dict[str, Any]:
     return {
         "operationId": operation.name,
         "summary": operation.title,
-        "description": operation.description,
+        "description": for_tools(operation.description),
         "tags": [operation.toolset],
         "requestBody": {"required": True, "content": {"application/json": taken}},
         "responses": {

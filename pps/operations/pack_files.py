@@ -31,7 +31,7 @@ class PackInput(Input):
     """Which pack."""
 
     pack: Label = Field(
-        description="Name of the pack, from pack_list.", json_schema_extra=argument()
+        description="Name of the pack, from {pack_list}.", json_schema_extra=argument()
     )
     diagram: bool = Field(
         default=False, description="Its kinds and relations as a Mermaid diagram."
@@ -42,7 +42,7 @@ class EnableInput(OfEntity):
     """Which pack, and for whom."""
 
     pack: Label = Field(
-        description="Name of the pack, from pack_list.", json_schema_extra=argument()
+        description="Name of the pack, from {pack_list}.", json_schema_extra=argument()
     )
 
 

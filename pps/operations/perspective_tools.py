@@ -139,7 +139,7 @@ class StoreMemoryInput(Input):
     "Search by several perspectives", recall_text, READS, for_model=ranks_for_model
 )
 async def search_graph(memory: Memory, request: SearchGraphInput) -> RecallView:
-    """Use it when 'recall' misses something: it searches by several perspectives.
+    """Use it when {recall} misses something: it searches by several perspectives.
 
     Returns one ranked list for each channel; 'ranks' of a hit are its places in each perspective.
     """
@@ -219,7 +219,7 @@ async def search_by_intent(memory: Memory, request: SearchByIntentInput) -> Reca
 
 @PERSPECTIVES.operation("Store a memory", receipt_text, ADDS, for_model=receipt_for_model)
 async def store_memory(memory: Memory, request: StoreMemoryInput) -> Receipt:
-    """Use it like 'remember', for a text with the reason why it should last.
+    """Use it like {remember}, for a text with the reason why it should last.
 
     Returns its id.
     """

@@ -676,7 +676,7 @@ async def ambient_recall(memory: Memory, request: AmbientRecallInput) -> PackVie
 async def recall(memory: Memory, request: RecallInput) -> RecallView:
     """Use it when you look for something on purpose: a question or key words.
 
-    Returns one ranked list for each channel (nodes, facts, episodes, anchors, turns). 'as_of' asks
+    Returns one ranked list for each channel (nodes, facts, episodes, anchors, turns). {as_of} asks
     for another time. A hit with 'superseded_by' no longer holds; where that is not 'sure' it may
     still hold. Use the newer fact instead.
     """
@@ -693,9 +693,9 @@ async def recall(memory: Memory, request: RecallInput) -> RecallView:
     examples=('pps why ana "Who keeps bees?" --expect 1b4e28ba',),
 )
 async def why(memory: Memory, request: WhyInput) -> Why:
-    """Use it when a recall did not return what you expected: give the expected id in 'expect'.
+    """Use it when a recall did not return what you expected: give the expected id in {expect}.
 
-    Takes the same arguments as 'recall'. Returns each candidate's rank in every perspective,
+    Takes the same arguments as {recall}. Returns each candidate's rank in every perspective,
     whether it was shown, and why the expected result is missing.
     """
     return await memory.why(

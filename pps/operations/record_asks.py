@@ -237,7 +237,7 @@ async def graph_rank(memory: Memory, request: GraphRankInput) -> Ranking:
 async def record_ask(memory: Memory, request: RecordAskInput) -> RecordAnswer:
     """Use it for questions along relations: why something matters, what a goal serves, what is due, what contradicts.
 
-    Without 'query' it lists the queries and their parameters. Returns records, each with a sentence and the path to it.
+    Without {query} it lists the queries and their parameters. Returns records, each with a sentence and the path to it.
     """
     if request.query:
         answer = await memory.asks.ask(request.query, request.parameters)
@@ -277,8 +277,8 @@ def listed(queries: Sequence[Query]) -> RecordAnswer:
 async def graph_all(memory: Memory, request: GraphAllInput) -> Everything:
     """Use it to export or draw the whole graph.
 
-    To find something use 'recall' or 'record_ask'. Returns records, other nodes, relations and
-    facts, a page at a time: pass 'next_cursor' as 'cursor' for the next.
+    To find something use {recall} or {record_ask}. Returns records, other nodes, relations and
+    facts, a page at a time: pass 'next_cursor' as {cursor} for the next.
     """
     page = await memory.asks.page(request.cursor, request.limit)
     return Everything(

@@ -239,9 +239,9 @@ def _drift(value: DriftReport) -> str:
 async def record_search(memory: Memory, request: RecordSearchInput) -> RecordHits:
     """Use it to find records by meaning.
 
-    With anchor_node_id, nearness to a node counts too. Returns at most 'limit' records, each with
+    With anchor_node_id, nearness to a node counts too. Returns at most {limit} records, each with
     its scores, whether the match is weak and, with an anchor, the path to it; then their number,
-    average score and tokens. For exact conditions use 'record_list'.
+    average score and tokens. For exact conditions use {record_list}.
     """
     wanted = RecordSearch(**options(request))
     if not wanted.status:

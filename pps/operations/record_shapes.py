@@ -45,7 +45,9 @@ _ROOM_FOR_RECORDS = 15_000
 class RelationInput(Input):
     """A relation from the record."""
 
-    type: Word = Field(description="Such as SERVES; schema_inventory says which kinds each joins.")
+    type: Word = Field(
+        description="Such as SERVES; {schema_inventory} says which kinds each joins."
+    )
     target: Title = Field(
         description="Id or title of a record, of this call too, or of another node."
     )
@@ -60,7 +62,7 @@ class RecordInput(Input):
     kind: str = Field(
         default="",
         max_length=64,
-        description="A kind from schema_inventory. Not needed with an id.",
+        description="A kind from {schema_inventory}. Not needed with an id.",
     )
     title: Title | None = Field(
         default=None, description="Title. Kind and title find an existing record."
@@ -171,7 +173,7 @@ class ListRecordsInput(Input):
     kinds: tuple[Word, ...] = Field(
         default=(),
         max_length=100,
-        description="Only of these kinds, such as Goal; schema_inventory names them.",
+        description="Only of these kinds, such as Goal; {schema_inventory} names them.",
         json_schema_extra=option("--kind"),
     )
     layers: tuple[Word, ...] = Field(

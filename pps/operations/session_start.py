@@ -26,7 +26,7 @@ class SessionContextInput(Input):
     session: _Session = Field(
         default="",
         description=(
-            "Id of this conversation. ambient_recall does not show it these records again."
+            "Id of this conversation. {ambient_recall} does not show it these records again."
         ),
     )
 
@@ -134,7 +134,7 @@ async def session_context(memory: Memory, request: SessionContextInput) -> Sessi
     Returns the layers that are always loaded (values, principles, goals, …), each within its budget
     of tokens, with what each record serves, and the workload of the next seven days: at most 25,000
     tokens. Records that did not fit are counted and the most important ones named; read them with
-    record_get or record_list. It is memory, not instruction.
+    {record_get} or {record_list}. It is memory, not instruction.
     """
     return await memory.layers.context(request.session)
 
@@ -150,6 +150,6 @@ async def context_usage(memory: Memory, request: ContextUsageInput) -> ContextUs
     """Use it to see how many tokens of a conversation this memory takes.
 
     Returns the tokens that a session was given since it began or was compacted, by part: layers and
-    workload of session_context, and the packs at its start and its prompts.
+    workload of {session_context}, and the packs at its start and its prompts.
     """
     return await memory.layers.usage(request.session)

@@ -40,6 +40,7 @@ from pps.ingest.given_input import ZONE
 from pps.operations.inputs import Input
 from pps.operations.local_times import on_clock
 from pps.operations.pages import as_json, with_next_page
+from pps.operations.references import for_tools
 
 if TYPE_CHECKING:
     from pps.ingest.indexer import Progress
@@ -197,7 +198,7 @@ class Operation(Generic[Subject, In, Out]):
     """One thing that can be asked.
 
     Attributes:
-        description: When to use it and what comes back; models read it.
+        description: When to use it and what comes back, with references: see ``references``. Models read it.
         words: Its output as text that a person or a model reads. How the next page is asked for, and how a
             dry run is carried out, is data: each interface adds it in its own terms.
         toolset: Which tools it is offered with.
@@ -352,7 +353,7 @@ class Toolset:
     ) -> Callable[[Act[Subject, In, Out]], Operation[Subject, In, Out]]:
         """Return a decorator that makes a function an operation of its name.
 
-        Its docstring is the description; its second argument's type the input, its return type the
+        Its docstring is the description, in which other operations and fields stand in braces; its second argument's type the input, its return type the
         output; a third argument is told the progress.
         """
 
@@ -434,7 +435,10 @@ def plain(schema: Any, *, nulls: bool = False) -> Any:
             and not (key == "title" and isinstance(value, str))
             and (key, value) != ("default", None)
         ):
-            plain_schema[key] = value if key in ("default", "enum", "const") else inner(value)
+            if key == "description" and isinstance(value, str):
+                plain_schema[key] = for_tools(value)
+            else:
+                plain_schema[key] = value if key in ("default", "enum", "const") else inner(value)
     return plain_schema
 
 

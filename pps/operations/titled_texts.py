@@ -193,7 +193,7 @@ class UndoMergeInput(Input):
     """Which merge."""
 
     id: Id = Field(
-        description="Id of a merge, from merge_nodes or find_duplicates.",
+        description="Id of a merge, from {merge_nodes} or {find_duplicates}.",
         json_schema_extra=argument(),
     )
 
@@ -251,7 +251,7 @@ async def add(memory: Memory, request: AppendInput) -> EventReceipt:
 async def add_event(memory: Memory, request: AddEventInput) -> EventReceipt:
     """Use it to save an event or a note as a record.
 
-    For what is said in a conversation use 'remember'. A record has a title, a kind, tags, a parent
+    For what is said in a conversation use {remember}. A record has a title, a kind, tags, a parent
     and [[links]] to other records; a link to a title that does not exist yet is made when a record
     of that title appears. Returns the record's id.
     """
@@ -268,7 +268,7 @@ async def add_event(memory: Memory, request: AddEventInput) -> EventReceipt:
 async def update(memory: Memory, request: UpdateInput) -> EventReceipt:
     """Use it to change the text, title, kind, tags or fields of a record or a turn.
 
-    The old state stays as a version, which 'history' shows. Returns the number of the new version.
+    The old state stays as a version, which {history} shows. Returns the number of the new version.
     """
     return await change(memory, request)
 
@@ -441,7 +441,7 @@ async def history(memory: Memory, request: HistoryInput) -> HistoryView:
 
     Returns its versions, newest first: when, by whom, and a diff.
 
-    It answers a page at a time, and a long text in parts: pass 'next_cursor' as 'cursor' for the
+    It answers a page at a time, and a long text in parts: pass 'next_cursor' as {cursor} for the
     next.
     """
     start = version_cursor(request.cursor)
@@ -526,8 +526,8 @@ def merge_plan_text(value: MergePlan) -> str:
 async def merge_nodes(memory: Memory, request: MergeNodesInput) -> MergePlan:
     """Use it when two nodes are the same person, place or thing.
 
-    Names, facts and mentions of 'drop' move to 'keep'. By default it is a dry run: show what it
-    returns, and only then call again with dry_run=false. 'undo_merge' separates them again.
+    Names, facts and mentions of {drop} move to {keep}. By default it is a dry run: show what it
+    returns, and only then call again with {dry_run=false}. {undo_merge} separates them again.
     """
     return await memory.records.merging.merge(request.keep, request.drop, dry_run=request.dry_run)
 

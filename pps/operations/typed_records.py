@@ -39,7 +39,7 @@ async def record_save(memory: Memory, request: shapes.SaveRecordsInput) -> shape
     A record is found by its id, or by kind and title; if there is none it is made. One call is one
     transaction: if one record is wrong nothing is saved. Returns ids and versions, and a warning
     for each relation that the packs define in the other direction: it is stored that way. To change
-    a state of a life cycle use record_move.
+    a state of a life cycle use {record_move}.
     """
     records = [record.given() for record in request.records]
     return shapes.saved_views(await memory.records.save(records, timeout_s=WAIT_S))
@@ -56,7 +56,7 @@ async def record_save(memory: Memory, request: shapes.SaveRecordsInput) -> shape
 async def record_get(memory: Memory, request: shapes.GetRecordsInput) -> shapes.RecordsWhole:
     """Use it to read records in full: fields, citations, relations, and moves of life cycles.
 
-    It answers a page at a time: pass 'next_cursor' as 'cursor', with the same ids, for the next.
+    It answers a page at a time: pass 'next_cursor' as {cursor}, with the same ids, for the next.
     """
     start = request.start
     records = (await memory.records.get(request.ids))[start:]
@@ -214,8 +214,8 @@ async def record_delete(memory: Memory, request: shapes.DeleteRecordsInput) -> F
     """Use it only to erase records that must not be kept, with their versions and relations.
 
     It cannot be undone. By default it is a dry run that returns what would be erased: show that,
-    and only then call again with dry_run=false. A record that is merely over should be archived
-    instead: record_save with status 'archived'.
+    and only then call again with {dry_run=false}. A record that is merely over should be archived
+    instead: {record_save} with status 'archived'.
     """
     return await memory.records.delete(request.ids, dry_run=request.dry_run)
 
@@ -231,7 +231,7 @@ async def record_relate(memory: Memory, request: shapes.RelateRecordsInput) -> s
     """Use it to join two records by a relation of the packs.
 
     If the relation exists, only its properties change. Returns the relation's id, and a warning if
-    the packs define it only in the other direction: it is then stored that way. schema_inventory
+    the packs define it only in the other direction: it is then stored that way. {schema_inventory}
     lists which kinds a relation joins, and its properties.
     """
     relation = RelationGiven(request.type, request.target, request.properties)

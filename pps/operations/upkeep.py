@@ -294,7 +294,7 @@ def _attempt_text(attempt_report: AttemptReport) -> str:
     examples=("pps jobs show ana 17",),
 )
 async def job_status(memory: Memory, request: JobStatusInput) -> JobReport:
-    """Use it to learn whether a text that 'remember' accepted is in graph and indexes.
+    """Use it to learn whether a text that {remember} accepted is in graph and indexes.
 
     Returns every attempt, and why it failed if it did.
     """
@@ -392,7 +392,7 @@ def injected_text(value: Injected) -> str:
 async def injected(memory: Memory, request: InjectedInput) -> Injected:
     """Returns how many tokens of this memory agents were given, by session.
 
-    Also how many prompts got nothing; with 'session', the contents of each pack of that
+    Also how many prompts got nothing; with {session}, the contents of each pack of that
     conversation.
     """
     return await memory.sessions.injected(request.days, request.session)

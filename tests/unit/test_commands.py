@@ -65,7 +65,7 @@ class Cup:
     examples=("pps kitchen brew ana oolong",),
 )
 async def brew(memory: Memory, given: Tea) -> Cup:
-    """Use it when somebody is thirsty; 'cups' says how many. A dry run unless dry_run=false."""
+    """Use it when somebody is thirsty; {cups} says how many. A dry run unless {dry_run=false}."""
     raise NotImplementedError
 
 

@@ -26,7 +26,7 @@ async def haven_open(app: App, _: Nothing) -> HavenLink:
     """Returns a link that opens the owner's page in a browser: all entities, and rooms to talk in.
 
     It works once, within a minute. The browser then has a session of a week, for every entity;
-    haven_close ends it.
+    {haven_close} ends it.
     """
     run = await asyncio.to_thread(runfile.read, app.settings.home)
     secret = await asyncio.to_thread(app.registry.pages.link, None)

@@ -61,7 +61,7 @@ class SpawnAgentInput(ProjectInput):
 class WaitForAgentsInput(ProjectInput):
     """Tasks to wait for."""
 
-    ids: Ids = Field(description="Ids that spawn_agent returned.")
+    ids: Ids = Field(description="Ids that {spawn_agent} returned.")
     timeout_s: float = Field(
         default=20,
         ge=0,
@@ -92,7 +92,7 @@ class HeldTaskInput(ProjectInput):
 
     id: Id = Field(description="The task's id.", json_schema_extra=argument())
     lease: Annotated[str, StringConstraints(min_length=1, max_length=64)] = Field(
-        description="Lease from task_claim.", json_schema_extra=argument()
+        description="Lease from {task_claim}.", json_schema_extra=argument()
     )
 
 
@@ -232,7 +232,7 @@ def _told(view: TaskView) -> str:
 async def spawn_agent(projects: Projects, request: SpawnAgentInput) -> TaskView:
     """Use it to put a task into the project's queue.
 
-    An agent that somebody runs here takes it. Returns the task's id at once; wait_for_agents
+    An agent that somebody runs here takes it. Returns the task's id at once; {wait_for_agents}
     returns its result.
     """
     check_length("task", request.task, 1, MAX_CONTENT)
@@ -321,7 +321,7 @@ async def task_extend(projects: Projects, request: TaskExtendInput) -> TaskView:
     examples=('pps task complete ~/work/shop TASK LEASE "All tests pass."',),
 )
 async def task_complete(projects: Projects, request: TaskCompleteInput) -> TaskView:
-    """Ends a claimed task with its result, which wait_for_agents then returns."""
+    """Ends a claimed task with its result, which {wait_for_agents} then returns."""
     tasks = await projects.tasks(request.project)
     result = projects.redacted(request.result)
     return _view(await asyncio.to_thread(tasks.complete, request.id, request.lease, result))

@@ -54,7 +54,7 @@ class RouterIdInput(Input):
     """Which router."""
 
     id: Label = Field(
-        description="Id of the router, from router_list.", json_schema_extra=argument()
+        description="Id of the router, from {router_list}.", json_schema_extra=argument()
     )
 
 

@@ -84,7 +84,7 @@ async def search_nodes(projects: Projects, request: shapes.SearchNodesInput) -> 
     """Use it before you search the project's files: give a question or key words.
 
     Returns the project's best nodes, by meaning, words, nearness in the graph, tags and recency,
-    each with its signals. A project without a memory is not found: create_graph makes one.
+    each with its signals. A project without a memory is not found: {create_graph} makes one.
     """
     async with projects.memory(request.project) as memory:
         own = memory.graph.own
@@ -152,7 +152,7 @@ async def get(projects: Projects, request: shapes.GetNodesInput) -> tuple[ItemVi
     """Use it to read in full what another tool showed in part.
 
     Returns the whole text and fields of nodes of a project. It answers a page at a time, and a long
-    text in parts: pass 'next_cursor' as 'cursor', with the same ids, for the next.
+    text in parts: pass 'next_cursor' as {cursor}, with the same ids, for the next.
     """
     async with projects.memory(request.project) as memory:
         return await read_items(memory, request.ids, request.cursor)
@@ -180,9 +180,9 @@ async def append(projects: Projects, request: shapes.AppendNodeInput) -> EventRe
 
 @PROJECTS.operation("Save an event of a project", event_text, ADDS)
 async def add_event(projects: Projects, request: shapes.RoutedEventInput) -> EventReceipt:
-    """Use it to save an event as a record of the project whose folder holds 'project_path'.
+    """Use it to save an event as a record of the project whose folder holds {project_path}.
 
-    A path in no project of yours is not found: create_graph makes a project's memory.
+    A path in no project of yours is not found: {create_graph} makes a project's memory.
     """
     async with projects.memory_of(request.project_path) as memory:
         return await titled_texts.keep_event(memory, request)

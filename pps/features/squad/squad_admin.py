@@ -277,7 +277,7 @@ async def squad_add(app: App, request: SquadAddInput) -> SquadView:
     examples=("pps squad remove team kublai", "pps squad remove team kublai --yes --keep"),
 )
 async def squad_remove(app: App, request: SquadRemoveInput) -> RemovedMember:
-    """Removes a member from its squad, and its shared copies from the pool unless 'keep' is set.
+    """Removes a member from its squad, and its shared copies from the pool unless {keep} is set.
 
     Its own memory stays. Records of other members stay; those that cite a removed copy are marked.
     By default it is a dry run: it lists the copies that would be withdrawn and the records that

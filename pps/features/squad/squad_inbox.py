@@ -44,7 +44,7 @@ class AckInput(Input):
     """What was looked at."""
 
     seqs: Annotated[tuple[int, ...], Field(min_length=1, max_length=500)] = Field(
-        description="The numbers of deliveries, as squad_inbox gives them."
+        description="The numbers of deliveries, as {squad_inbox} gives them."
     )
 
 
@@ -143,7 +143,7 @@ def _whole(records: Sequence[WholeRecord]) -> str:
 
 @SQUAD.operation("Read records whole", _whole, SETS, items="records")
 async def squad_get(desk: Desk, request: InboxRecordsInput) -> tuple[WholeRecord, ...]:
-    """Use it to read records that memory_query, squad_inbox or heartbeat named.
+    """Use it to read records that {memory_query}, {squad_inbox} or {heartbeat} named.
 
     Returns each with the fields of its type (findings, steps, lessons, …), what it rests on and its
     relations. The squad notes which records of the pool you saw.
@@ -160,7 +160,7 @@ async def squad_inbox(desk: Desk, request: InboxInput) -> tuple[DeliveryView, ..
     """Use it when you begin and from time to time.
 
     Returns deliveries of subscriptions, tasks and broadcasts, oldest first. Each is returned again
-    until you acknowledge it with squad_ack.
+    until you acknowledge it with {squad_ack}.
     """
     async with desk.pool() as pool:
         rows = pool.records.pool
@@ -194,7 +194,7 @@ def _reason(why: str, moves: Sequence[Transition]) -> str:
     SETS,
 )
 async def squad_ack(desk: Desk, request: AckInput) -> Acknowledged:
-    """Use it after you have read deliveries of squad_inbox.
+    """Use it after you have read deliveries of {squad_inbox}.
 
     They are not returned again, and count as seen by you.
     """

@@ -375,7 +375,7 @@ async def memory_store(desk: Desk, request: StoreInput) -> KeptView:
     """Use it to store an experience, a belief or a result of your work in your own memory.
 
     It always makes a new record, whatever its title; an exact repetition is reported. A changed
-    belief names the old one in 'supersedes'. With confidence 0.7 or more, and not private, the
+    belief names the old one in {supersedes}. With confidence 0.7 or more, and not private, the
     record is shared with the squad at once (experiences never are), or waits for a reviewer.
     Returns its id, its copy in the pool, and beliefs that say nearly the same.
     """
@@ -436,10 +436,10 @@ async def memory_reflect(desk: Desk, _: Nothing) -> WorksheetView:
     """Use it from time to time.
 
     Returns your recent experiences, what is related to them, your last reflections and beliefs.
-    Find what holds beyond the single case and store it with memory_store as Belief, with what it
+    Find what holds beyond the single case and store it with {memory_store} as Belief, with what it
     rests on in 'cites'; a changed belief names the old one in 'supersedes'. If the server has a
     language model, 'kept' lists the beliefs that it wrote into your own memory: check them, and
-    share them with memory_share.
+    share them with {memory_share}.
     """
     reflection = await reflect(desk)
     task = (
@@ -471,7 +471,7 @@ async def memory_revoke(desk: Desk, request: RevokeInput) -> WithdrawnView:
 
     Records with other sources stay. A reviewer may also withdraw another member's record, with a
     reason that its author gets; undo=true restores it. By default it is a dry run: show what it
-    returns, and only then call again with dry_run=false.
+    returns, and only then call again with {dry_run=false}.
     """
     ids = await identify(desk, request.ids, "own", "pool")
     withdrawn = await sharing.revoke(

@@ -109,7 +109,7 @@ class SquadRankInput(Input):
 class ReviewInput(Input):
     """A decision."""
 
-    id: Name = Field(description="Id or title, from proposal_pending.")
+    id: Name = Field(description="Id or title, from {proposal_pending}.")
     decision: working.Decision = Field(
         description="Decision. 'needs_revision' returns the proposal to its author."
     )
@@ -271,7 +271,7 @@ async def proposal_submit(desk: Desk, request: SubmitInput) -> ProposalView:
     """Use it to submit a WorkflowImprovement of yours to the reviewers.
 
     After approval the same call moves it on: to implementing, measuring, complete. To revise a
-    proposal, change it with record_save and submit it again.
+    proposal, change it with {record_save} and submit it again.
     """
     [id_] = await identify(desk, [request.id], "own", "pool", path="id")
     return _proposal(await working.submit(desk, id_, request.to, request.notes))
@@ -325,7 +325,7 @@ async def squad_ask(desk: Desk, request: RecordAskInput) -> RecordAnswer:
     """Use it for a named query over the pool.
 
     There are queries for unseen knowledge, concepts to synthesise and the state of tasks. Without
-    'query' it lists the queries and their parameters. Returns records, each with a sentence and
+    {query} it lists the queries and their parameters. Returns records, each with a sentence and
     figures.
     """
     if not request.query:

@@ -171,7 +171,7 @@ async def detect_topics(
 ) -> Portfolio:
     """Use it to detect topics again; the end of a session also does so.
 
-    Returns the same as get_topic_portfolio.
+    Returns the same as {get_topic_portfolio}.
     """
     portfolio = await memory.topics.detect(
         progress, force=request.force, max_memories=request.max_memories
@@ -190,8 +190,8 @@ async def detect_topics(
 async def merge_concepts(memory: Memory, request: MergeConceptsInput) -> tuple[MergePlan, ...]:
     """Use it when 2 to 10 nodes are the same person, place or thing.
 
-    The node named 'target_name' gets the others' facts and mentions. By default it is a dry run:
-    show what it returns, and only then call again with dry_run=false. 'undo_merge' undoes each
+    The node named {target_name} gets the others' facts and mentions. By default it is a dry run:
+    show what it returns, and only then call again with {dry_run=false}. {undo_merge} undoes each
     merge, the last one first.
     """
     nodes = {node.uuid: node for node in await memory.get(request.source_ids)}
@@ -316,7 +316,7 @@ async def trigger_consolidation(memory: Memory, request: ConsolidationInput) -> 
     """Use it to find pairs of memories that say the same, or where the later amends the earlier.
 
     Returns pairs with the reason and what both name, most similar first, each memory once. It
-    changes nothing: use 'forget_concept' for a repetition, 'merge_concepts' for nodes.
+    changes nothing: use {forget_concept} for a repetition, {merge_concepts} for nodes.
     """
     topics = await memory.topics.portfolio() if request.strategy == "semantic" else Portfolio(())
     return await consolidation(
@@ -377,7 +377,7 @@ class InjectInput(Input):
     "Get memory for this turn, with topics", pack_text, READS, for_model=pack_for_model
 )
 async def inject_context(memory: Memory, request: InjectInput) -> PackView:
-    """Use it in place of ambient_recall if you also want the topics.
+    """Use it in place of {ambient_recall} if you also want the topics.
 
     Returns the same pack, most relevant first, with an alert if the session left its subject, and
     the trust of each line's source (person, agent, outside). It returns nothing if nothing is
@@ -450,7 +450,7 @@ async def calibrate_perspectives(
     """Use it once a memory with an embedding model of your own has some hundred turns.
 
     It measures which similarities are high for it. It reads the newest 1,000 turns; the thresholds
-    are kept for this memory alone. Returns the same as get_perspectives.
+    are kept for this memory alone. Returns the same as {get_perspectives}.
     """
     if request.reset:
         return await calibration.uncalibrate(memory.topics.sources)

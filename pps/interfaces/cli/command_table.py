@@ -7,7 +7,6 @@ import what takes a second: every input model, and through them all that a memor
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, dataclass, field, fields, replace
 from pathlib import Path
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pps.core.json_shapes import INSTANT
 from pps.core.values import JSON
+from pps.operations.references import spelled, tool_name
 
 if TYPE_CHECKING:
     from pps.operations.table import AnyOperation
@@ -27,7 +27,6 @@ _LABELS = {
     "paths": "PATH",
     "roots": "ROOT",
 }
-_TOOL = re.compile(r"'?\b([a-z]+(?:_[a-z]+)+)\b'?(?!=)")
 _OWNERS = ("owner", "operator")
 
 
@@ -124,10 +123,8 @@ class Command:
 def describe_operations(operations: Iterable[AnyOperation]) -> tuple[Command, ...]:
     """Return the commands of those operations that have one."""
     commands = [operation for operation in operations if operation.command]
-    paths = {
-        command.name: f"`pps {command.command}`" for command in commands if "_" in command.name
-    }
-    return tuple(_in_commands(_command(command), paths) for command in commands)
+    paths = {command.name: f"`pps {command.command}`" for command in commands}
+    return tuple(_command(command, paths) for command in commands)
 
 
 def render_table(commands: Iterable[Command]) -> str:
@@ -155,19 +152,8 @@ def _with_tuples(row: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _in_commands(command: Command, paths: Mapping[str, str]) -> Command:
-    """Return a command whose texts name other commands where an operation's name tools."""
-
-    def said(text: str) -> str:
-        return _TOOL.sub(lambda match: paths.get(match[1], match[0]), text)
-
-    parameters = tuple(
-        replace(parameter, help=said(parameter.help)) for parameter in command.parameters
-    )
-    return replace(command, help=said(command.help), parameters=parameters)
-
-
-def _command(operation: AnyOperation) -> Command:
+def _command(operation: AnyOperation, paths: Mapping[str, str]) -> Command:
+    """Return an operation's command; ``paths`` has by an operation's name its command as texts name it."""
     schema = cast("dict[str, Any]", operation.input.model_json_schema())
     required = set(schema.get("required", ()))
     marks = {name: about.get("cli", {}) for name, about in schema.get("properties", {}).items()}
@@ -181,12 +167,23 @@ def _command(operation: AnyOperation) -> Command:
         for name, mark in marks.items()
         if mark.get("kind") == "none" and "default" in mark
     }
+    by_field = {parameter.field: parameter for parameter in parameters}
+
+    def spell(name: str, value: str) -> str:
+        parameter = by_field.get(name)
+        if parameter is not None and (parameter.inverts or not value):
+            return parameter.label
+        return tool_name(name, value) if value else paths.get(name, tool_name(name, value))
+
+    parameters = [
+        replace(parameter, help=spelled(parameter.help, spell)) for parameter in parameters
+    ]
     shows_first = any(parameter.inverts for parameter in parameters)
     return Command(
         operation.name,
         operation.command,
         operation.title,
-        _with_labels(operation.description, parameters),
+        spelled(operation.description, spell),
         operation.examples,
         tuple(parameters),
         sends={name: mark["default"] for name, mark in unoffered.items()},
@@ -237,7 +234,6 @@ _JSON_FILE = (
     'A JSON file (stdin if \'-\') such as {"nodes": […], "facts": […]}: what the text says.'
 )
 _CONFIRMED = "Do it; without, only what would come of it is said."
-_FIELD_NAMED = re.compile(r"'([a-z_]+)'|\b([a-z_]+)=false\b")
 
 
 def _help(description: str, mark: Mapping[str, Any]) -> str:
@@ -249,19 +245,6 @@ def _help(description: str, mark: Mapping[str, Any]) -> str:
     if mark.get("kind") == "file":
         return mark.get("about") or _JSON_FILE
     return description
-
-
-def _with_labels(text: str, parameters: Iterable[CommandParameter]) -> str:
-    """Return a description with labels where it names fields: ``--limit`` for ``'limit'``, ``--yes`` for ``dry_run=false``."""
-    by_field = {parameter.field: parameter for parameter in parameters}
-
-    def label(match: re.Match[str]) -> str:
-        parameter = by_field.get(match[1] or match[2])
-        if parameter is None or (match[2] and not parameter.inverts):
-            return match[0]
-        return parameter.label
-
-    return _FIELD_NAMED.sub(label, text)
 
 
 def _bare(value: Command | CommandParameter) -> dict[str, Any]:

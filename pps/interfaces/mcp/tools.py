@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, cast
 
+from pps.operations.references import for_tools
 from pps.operations.table import AnyOperation
 
 _UNREAD = (
@@ -35,7 +36,7 @@ def tool(operation: AnyOperation) -> dict[str, Any]:
     return {
         "name": operation.name,
         "title": operation.title,
-        "description": operation.description,
+        "description": for_tools(operation.description),
         "inputSchema": {**schema, "additionalProperties": False},
         "annotations": {
             "readOnlyHint": operation.hints.read_only,
