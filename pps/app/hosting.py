@@ -554,32 +554,37 @@ class App:
         exactly one store is the memory; the same call again finishes it. Its indexes and anchors stay where they are.
 
         Args:
-            name: Of the entity; a pool's too.
+            name: Of the entity; a pool's too, and one that is archived, which stays archived.
             target: ``embedded`` or ``postgresql``; where it is already, nothing happens.
             progress: Is told which table is copied, and how many of its rows are.
 
         Raises:
-            UnknownEntity: No such entity, or it is archived.
+            UnknownEntity: No such entity.
             InvalidRequest: What the last move left is still kept, or a text holds what PostgreSQL cannot store.
             ConfigError, StoreUnavailable: The server is not set, or does not answer.
             StoreConflict: The memory is in use and stays so for 30 s, or another process has it open.
             StoreError: The memory cannot be opened, or the copy is not the same. Nothing was changed, as with the others.
         """
         started = asyncio.get_running_loop().time()
-        entry = await asyncio.to_thread(self.registry.mount, name)
+        mount = partial(self.registry.mount, name, include_archived=True)
+        entry = await asyncio.to_thread(mount)
         if not await self._moving.check(entry, target):
             kept = await self._moving.kept(entry)
             return MoveReport(name, "nothing_to_do", target, kept=kept)
-        async with self.memory(name, pool=True):
-            pass  # what a crash or an earlier PPS left of it is put right first, or the reason why not is told
+        if not entry.archived:
+            async with self.memory(name, pool=True):
+                pass  # what a crash or an earlier PPS left of it is put right first, or the reason why not is told
         async with self._gate(name):
             await self._unused(name)
             await self._close(name)
             async with folder.held(entry):
                 # Again, now that nobody else can move it: another call may have been first.
-                entry = await asyncio.to_thread(self.registry.mount, name)
+                entry = await asyncio.to_thread(mount)
                 await asyncio.to_thread(folder.check_files, entry)
                 is_due = await self._moving.check(entry, target)
+                if is_due:
+                    opening = await asyncio.to_thread(load, "pps.app.opening")
+                    await opening.bring_up_to_date(entry, self._shared)
                 rows = await self._moving.carry_out(entry, target, progress) if is_due else {}
         entry = await asyncio.to_thread(self.registry.get, name)
         kept = await self._moving.kept(entry)
@@ -590,15 +595,16 @@ class App:
         """Erase what another store holds of an entity since it was moved, or since a move was cut short.
 
         Raises:
-            UnknownEntity: No such entity, or it is archived.
+            UnknownEntity: No such entity.
             StoreConflict: Another process has the memory open.
             StoreError, StoreUnavailable: It cannot be erased; it stays noted.
         """
-        entry = await asyncio.to_thread(self.registry.mount, name)
+        mount = partial(self.registry.mount, name, include_archived=True)
+        entry = await asyncio.to_thread(mount)
         async with self._gate(name):
             held = self._open.get(name)
             async with contextlib.nullcontext() if held else folder.held(entry):
-                entry = await asyncio.to_thread(self.registry.mount, name)
+                entry = await asyncio.to_thread(mount)
                 is_dropped = await self._moving.erase_other_copy(entry)
             if held is not None:
                 held.memory.parts.journal.erase_other_copy = None

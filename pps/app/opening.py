@@ -115,6 +115,18 @@ async def open_memory(entry: Entry, shared: Shared, *, anew: Anew = "no") -> Mem
         return memory
 
 
+async def bring_up_to_date(entry: Entry, shared: Shared) -> None:
+    """Bring the tables of a memory that nobody opens to this version; the caller holds its files.
+
+    Its worker and its indexes stay as they are: what a crash left of its jobs is put right when it is opened.
+
+    Raises as ``open_memory``.
+    """
+    await upgrade(entry)
+    journal = await _open_journal(entry, shared)
+    await journal.close()
+
+
 async def _open_journal(entry: Entry, shared: Shared) -> Journal:
     path, group = entry.folder / "data" / folder.JOURNAL, entry.entity.group
     if entry.store != "postgresql":

@@ -356,8 +356,8 @@ class Registry:
         entry = entries.get(name)
         return entry if entry is not None and stamp == self._file.stamp() else None
 
-    def mount(self, name: str) -> Entry:
-        """Return the entry of an entity whose memory is about to be opened.
+    def mount(self, name: str, *, include_archived: bool = False) -> Entry:
+        """Return the entry of an entity whose memory is about to be opened, or moved.
 
         Raises:
             UnknownEntity: No such entity, or it is archived.
@@ -365,7 +365,7 @@ class Registry:
             StoreError: Its folder is missing or has no readable card.
         """
         entry = self.get(name)
-        if entry.archived:
+        if entry.archived and not include_archived:
             raise UnknownEntity(
                 f"entity {name!r} is archived; `pps entity archive {name} --undo` brings it back"
             )

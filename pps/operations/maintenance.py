@@ -15,10 +15,12 @@ from pps.app.moving import MoveReport
 from pps.app.upgrading import UpgradeReport, copy_notes
 from pps.core.errors import InvalidRequest, PPSError
 from pps.core.ids import short_id
+from pps.core.reports import Ledger
 from pps.core.text import counted
 from pps.core.time import now
 from pps.core.version import __version__
 from pps.entities import last_proof
+from pps.entities.folder import Entry
 from pps.entities.last_proof import Proof
 from pps.entities.moves import place_of
 from pps.index.indexes import Index
@@ -414,19 +416,32 @@ async def jobs_drop(app: App, request: EntityChosenInput) -> tuple[int, ...]:
 
 @MAINTENANCE.operation("Examine a memory", health_text, READS)
 async def doctor(app: App, request: OfEntity, progress: Progress | None) -> Examined:
-    """Returns the health of an entity, and whether its journal, graph and indexes hold the same ids."""
+    """Returns the health of an entity, and whether its journal, graph and indexes hold the same ids.
+
+    Of an archived entity, which is not opened, only what another store or an upgrade keeps of it.
+    """
+    entry = await asyncio.to_thread(app.registry.get, request.entity)
+    if entry.archived:
+        return await _examine_archived(app, entry)
     async with app.memory(request.entity, pool=True) as memory:
         told(progress, f"comparing {request.entity}")
         health = await memory.health()
         ledger = await memory.ledger()
         misfits = await memory.records.misfits()
-    entry = await asyncio.to_thread(app.registry.get, request.entity)
     copies = await asyncio.to_thread(copy_notes, entry)
     kept, cut_short = await app.moved_copy(request.entity)
     problems = (*health.problems, *ledger.problems, *cut_short)
     notes = (*health.notes, *ledger.notes, *copies, *kept, *_unfit(misfits))
     is_well = health.ok and not ledger.problems and not cut_short
     return Examined(is_well, problems, notes, ledger)
+
+
+async def _examine_archived(app: App, entry: Entry) -> Examined:
+    name = entry.entity.name
+    state = f"archived, so it was not opened; `pps entity archive {name} --undo` brings it back"
+    copies = await asyncio.to_thread(copy_notes, entry)
+    kept, cut_short = await app.moved_copy(name)
+    return Examined(not cut_short, (*cut_short,), (state, *copies, *kept), Ledger((), waiting=0))
 
 
 @MAINTENANCE.operation("Attack throw-away entities", _verified, SETS)

@@ -8,6 +8,7 @@ import os
 import signal
 import sqlite3
 import sys
+import tarfile
 from collections.abc import AsyncIterator
 from contextlib import closing
 from pathlib import Path
@@ -17,8 +18,14 @@ import pytest
 
 from pps.app import App
 from pps.app.moving import file_of
-from pps.config import EmbedderSettings, Settings
-from pps.core.errors import InvalidRequest, StoreConflict, StoreError, StoreUnavailable
+from pps.config import EmbedderSettings, Settings, load
+from pps.core.errors import (
+    InvalidRequest,
+    StoreConflict,
+    StoreError,
+    StoreUnavailable,
+    UnknownEntity,
+)
 from pps.core.values import FactDraft, NodeDraft
 from pps.entities import folder
 from pps.entities.moves import Place
@@ -36,6 +43,7 @@ from tests.third_party import add_to_path, ask, install, listed
 pytestmark = [pytest.mark.postgresql, pytest.mark.timeout(300)]
 
 MARK = "zanzibarine"
+_OLD_HOME = Path(__file__).parents[1] / "fixtures" / "home_00d652a.tar.xz"
 _PROCESS = Path(__file__).with_name("moving_process.py")
 OTHER: dict[Place, Place] = {"embedded": "postgresql", "postgresql": "embedded"}
 
@@ -318,6 +326,76 @@ async def test_deleting_an_entity_erases_both_stores(
     await app.delete("ana")
     assert await postgresql_server.rows_with(group) == []
     assert left_in(settings.home, [MARK, group, "ana"]) == []
+
+
+@pytest.mark.parametrize("target", ["postgresql", "embedded"])
+async def test_an_archived_memory_moves_whole_and_stays_archived(
+    app: App, postgresql_server: PostgresqlServer, settings: Settings, target: Place
+) -> None:
+    await fill(app, "ana", OTHER[target])
+    group = app.registry.get("ana").entity.group
+    before = await answers(app, "ana")
+    await app.archive("ana")
+    copied = await digests(app, "ana")
+    report = await app.move("ana", target)
+    moved = await digests(app, "ana")
+    assert report.state == "moved"
+    assert report.rows == {name: table.rows for name, table in copied.items() if table.rows}
+    assert all(moved[name] == copied[name] for name in report.rows)
+    entry = app.registry.get("ana")
+    assert (entry.archived, entry.store) == (True, target)
+    assert app.open_names() == []
+    with pytest.raises(UnknownEntity, match="is archived"):
+        async with app.memory("ana"):
+            pass
+    examined = await Calls(app).answer(Caller(("owner",)), "doctor", {"entity": "ana"})
+    assert "keeps this memory as it was before its move" in examined.text
+    assert "`pps entity archive ana --undo` brings it back" in examined.text
+    assert (await app.drop_moved_source("ana")).state == "dropped"
+    if target == "embedded":
+        assert await postgresql_server.rows_with(group) == []
+    else:
+        assert "entities/ana/data/memory.db" not in left_in(settings.home, [MARK, "memory.db"])
+    assert (await app.move("ana", target)).state == "nothing_to_do"
+    await app.archive("ana", undo=True)
+    assert await answers(app, "ana") == before
+
+
+@pytest.mark.parametrize("target", ["postgresql", "embedded"])
+async def test_deleting_an_archived_memory_that_was_moved_erases_both_stores(
+    app: App, postgresql_server: PostgresqlServer, settings: Settings, target: Place
+) -> None:
+    await fill(app, "ana", OTHER[target])
+    group = app.registry.get("ana").entity.group
+    await app.archive("ana")
+    await app.move("ana", target)
+    await app.delete("ana")
+    assert await postgresql_server.rows_with(group) == []
+    assert left_in(settings.home, [MARK, group, "ana"]) == []
+
+
+async def test_an_archived_memory_of_an_earlier_version_is_upgraded_before_it_moves(
+    postgresql_server: PostgresqlServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with tarfile.open(_OLD_HOME) as packed:
+        packed.extractall(tmp_path / "old home", filter="data")
+    monkeypatch.setenv("PPS_HOME", str(tmp_path / "old home"))
+    settings = load().model_copy(update={"postgresql": postgresql_server.settings})
+    async with App.open(settings) as app:
+        entry = app.registry.get("old")
+        assert entry.archived
+        with closing(open_reader(file_of(entry))) as db:
+            texts = db.execute("SELECT content FROM turns ORDER BY seq").fetchall()
+        assert texts
+        report = await app.move("old", "postgresql")
+        assert report.rows["turns"] == len(texts)
+        assert app.registry.get("old").archived
+        database = await app.database()
+        statement = "SELECT content FROM turns ORDER BY seq"
+        moved = await asyncio.to_thread(
+            database.read, entry.entity.group, lambda db: db.execute(statement).fetchall()
+        )
+        assert moved == texts
 
 
 async def test_a_text_that_postgresql_cannot_store_is_named_and_nothing_is_changed(

@@ -206,11 +206,7 @@ def _online(home: Path, only: str) -> Iterator[DoctorFinding]:
         yield DoctorFinding(
             "server", True, f"{link.run.url}, version {link.run.version}, process {link.run.pid}"
         )
-        names = (
-            [only]
-            if only
-            else [entity["name"] for entity in link.call("entity_list", "", {})["data"]["entities"]]
-        )
+        names = [only] if only else _entity_names(link)
     except PPSError as error:
         yield DoctorFinding("server", False, error.message)
         return
@@ -221,6 +217,11 @@ def _online(home: Path, only: str) -> Iterator[DoctorFinding]:
             yield DoctorFinding(f"entity {name}", False, error.message)
             continue
         yield from _examined(name, examined, Fix(_reindexing(name), _Reindexing(link, name)))
+
+
+def _entity_names(link: Link) -> list[str]:
+    listed = link.call("entity_list", "", {"archived": True})["data"]["entities"]
+    return [entity["name"] for entity in listed]
 
 
 @dataclass(frozen=True, slots=True)
@@ -253,7 +254,8 @@ async def _opened(settings: Settings, only: str) -> list[DoctorFinding]:
 
     doctor_findings: list[DoctorFinding] = []
     async with App.open(settings) as app:
-        for name in [only] if only else [entry.entity.name for entry in app.registry.list()]:
+        entries = app.registry.list(include_archived=True)
+        for name in [only] if only else [entry.entity.name for entry in entries]:
             try:
                 answer = await doctor.answer(app, doctor.parse({"entity": name}))
             except PPSError as error:
