@@ -24,7 +24,7 @@ def subject_named(who: str, speaker: str) -> str:
 _PARENTS = frozenset(("mum", "dad", "mom", "grandma", "grandpa"))
 
 
-_OF_KIN = "|".join(sorted(KIN, key=len, reverse=True))
+_OF_KIN = "|".join(sorted((*KIN, "GP"), key=len, reverse=True))
 KIN_LEAD = re.compile(
     rf"^[Mm]y (?:[a-z-]+ )?(?:{_OF_KIN}),? (?={words.CAPITAL})({words.PERSON})?", re.ASCII
 )
@@ -44,7 +44,7 @@ _KIN_STATED = tuple(
         rf"|named )?"
         rf"(?P<name>{words.TITLED_PERSON})(?=[.,!]|$| now\b)",
         rf"\b(?P<name>{words.PERSON}), my (?:[a-z]+ )?(?P<kin>{_OF_KIN})(?=[.,!]|$)",
-        rf"^(?P<name>{words.TITLED_PERSON}) is (?:now )?my (?:[a-z]+ )?(?P<kin>{_OF_KIN})\b(?!')",
+        rf"^(?P<name>{words.TITLED_PERSON}) is (?:now )?(?:my|our) (?:[a-z]+ )?(?P<kin>{_OF_KIN})\b(?!')",
         rf"^(?P<name>{words.PERSON}) is (?P<of>{words.PERSON})'s (?:[a-z]+ "
         rf")?(?P<kin>{_OF_KIN})\b(?!')",
     )

@@ -19,6 +19,12 @@ KIN = {
     "neighbor": "NEIGHBOUR_OF", "landlord": "LANDLORD_OF", "landlady": "LANDLADY_OF", "teacher": "TEACHER_OF",
     "vet": "VET_OF", "doctor": "DOCTOR_OF", "dentist": "DENTIST_OF", "therapist": "THERAPIST_OF",
     "manager": "MANAGER_OF", "coach": "COACH_OF", "tutor": "TUTOR_OF", "lawyer": "LAWYER_OF",
+    "gp": "DOCTOR_OF", "solicitor": "LAWYER_OF", "accountant": "ACCOUNTANT_OF", "hairdresser": "HAIRDRESSER_OF",
+    "barber": "BARBER_OF", "physio": "PHYSIOTHERAPIST_OF", "physiotherapist": "PHYSIOTHERAPIST_OF",
+    "optician": "OPTICIAN_OF", "psychologist": "PSYCHOLOGIST_OF", "psychiatrist": "PSYCHIATRIST_OF",
+    "plumber": "PLUMBER_OF", "electrician": "ELECTRICIAN_OF", "mechanic": "MECHANIC_OF", "cleaner": "CLEANER_OF",
+    "gardener": "GARDENER_OF", "babysitter": "BABYSITTER_OF", "nanny": "NANNY_OF", "mentor": "MENTOR_OF",
+    "supervisor": "SUPERVISOR_OF",
 }  # fmt: skip
 """English word → the relation of that person to another."""
 

@@ -81,7 +81,9 @@ NAME = (
     rf"(?: (?:(?:of|de|da|do|del|la|las|los|van|von|der|the|and|&) )?{_TITLE}?{_NAME_WORD}){{0,3}}"
 )
 PERSON = rf"{CAPITAL}[\w-]+(?: {CAPITAL}[\w-]+){{0,2}}"
-TITLED_PERSON = rf"(?:(?:Mr|Mrs|Ms|Dr|Prof)\. )?{PERSON}"
+_PERSON_TITLE = r"(?:Mr|Mrs|Ms|Mx|Miss|Dr|Prof)\.?"
+TITLED_PERSON = rf"(?:{_PERSON_TITLE} )?{PERSON}"
+_TITLED = re.compile(rf"^{_PERSON_TITLE} (?={CAPITAL})")
 VALUE_END = (
     r"(?=\s*(?:[,.;:!()]|$)|\s+[–—-]\s|\s+(?:now|with|for|since|in|on|at|near|and|because|to|as"
     r"|these|this|last|next|until"
@@ -141,7 +143,8 @@ _DEPARTMENTS = word_set(
 
 def is_no_name(name: str) -> bool:
     """Tell whether a capitalised word is no name: a pronoun, a day, the beginning of a sentence."""
-    return not name or name.split()[0].lower() in _NO_NAMES
+    untitled = _TITLED.sub("", name)
+    return not untitled or untitled.split()[0].lower() in _NO_NAMES
 
 
 def is_person(name: str) -> bool:
@@ -187,8 +190,7 @@ def read_person(text: str) -> str:
     if match is None:
         return ""
     name = bare_name(match[1])
-    titled = re.match(r"(?:Mr|Mrs|Ms|Dr|Prof)\.", name) is not None
-    return name if titled or is_person(name) else ""
+    return name if _TITLED.match(name) or is_person(name) else ""
 
 
 def read_people(text: str) -> tuple[str, ...]:
@@ -510,7 +512,7 @@ _SHORT_TEXT = re.compile(r"(?P<text>[^,.;:!?]{2,60})")
 _TEXT_TAIL = re.compile(r"\s+(?:now|instead|from now on|again|these days|currently|at the moment)$")
 _KEPT_AT_START = re.compile(
     r"((?:(?:behind|under|in|inside|on|at|above|below|beside|near|next to|on top of|underneath) "
-    rf"|with (?=(?:the|my|our|{CAPITAL}))(?:(?:Mr|Mrs|Ms|Dr|Prof)\. )?)[\w' -]+?)"
+    rf"|with (?=(?:the|my|our|{CAPITAL}))(?:{_PERSON_TITLE} )?)[\w' -]+?)"
     r"(?=\s*(?:[,.;!]|$)|\s+(?:now|instead|from now on|because|since|so|and|again)\b)"
 )
 
