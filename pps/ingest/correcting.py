@@ -20,7 +20,7 @@ from pps.core.text import fold
 from pps.core.time import CoarseTime, Time, interval, now, zoned
 from pps.core.values import Fact, FactDraft, Node, ReceiptState, RetractionDraft, Skipped
 from pps.ingest.drafts import RememberOptions
-from pps.ingest.mentions import MentionFinder, NamePattern
+from pps.ingest.mentions import MentionFinder, NameMentions, NamePattern
 from pps.ingest.supersession import BEFORE_EVERYTHING
 from pps.ingest.support import content_words
 from pps.isolation.client import IsolatedGraphitiClient
@@ -57,7 +57,8 @@ class FactCorrection:
         right: Id of the fact that took its place; empty where none did, or where it is not written yet.
         state: As of ``Receipt``.
         skipped: What of it was left out, and why.
-        mentions: What still says the old thing: the turns that support the fact, and what names both of its ends.
+        mentions: What still says the old thing: the turns that support the fact, and what names the ends that its
+            sentence names.
     """
 
     turn_id: str
@@ -139,11 +140,7 @@ class FactCorrector:
             "facts": [draft] if draft else [],
         }
         turn, job = await self._keep(words, options, (RetractionDraft(fact.uuid, ended_at),))
-        mentions = await self._mentions.find(
-            [subject.name, *subject.aliases],
-            turns=fact.episodes,
-            beside=[object_.name, *object_.aliases],
-        )
+        mentions = await self._still_said(fact, subject, object_)
         right_id = await self._stated_by(turn, fact.uuid) if job and draft else ""
         state: ReceiptState = "accepted"
         if job is not None:
@@ -155,6 +152,18 @@ class FactCorrector:
             right_id,
             job.result.skipped if job and job.result else (),
             mentions.without({turn, fact.uuid, right_id, subject.uuid, object_.uuid}).report(),
+        )
+
+    async def _still_said(self, fact: Fact, subject: Node, object_: Node) -> NameMentions:
+        """Return what says the corrected thing: the turns of the fact, and what names its ends.
+
+        An end that the fact's own sentence does not name is left out: people call themselves "I".
+        """
+        names_of_ends = [[node.name, *node.aliases] for node in (subject, object_)]
+        named = [names for names in names_of_ends if _names_one(fact.text, names)]
+        first, *others = named or names_of_ends
+        return await self._mentions.find(
+            first, turns=fact.episodes, beside=[name for names in others for name in names]
         )
 
     async def _fact(self, id: str) -> Fact:
@@ -226,8 +235,9 @@ def right_draft(fact: Fact, subject: Node, object_: Node, right: RightFact) -> F
                 "text", f"must be given with another relation: it says {fact.relation} so far"
             )
         text = fact.text
+        triple = f"{subject.name} {fact.relation} {object_.name}"
         for end, node, name in ends:
-            text = _renamed(text, end, node, name)
+            text = _renamed(text, end, node, name, triple)
     for end, node, name in ends:
         _check_named(fact, text, end, node, name)
     if fold(text) == fold(fact.text) and (new_subject, relation, new_object) == (
@@ -241,7 +251,7 @@ def right_draft(fact: Fact, subject: Node, object_: Node, right: RightFact) -> F
     return FactDraft(new_subject, relation, new_object, text)
 
 
-def _renamed(text: str, end: str, node: Node, name: str) -> str:
+def _renamed(text: str, end: str, node: Node, name: str, triple: str) -> str:
     """Return a sentence with the new name of a node in place of the old one."""
     if name == node.name:
         return text
@@ -252,7 +262,9 @@ def _renamed(text: str, end: str, node: Node, name: str) -> str:
         if count:
             return renamed
     raise InvalidRequest(
-        "text", f"must be given with another {end}: {text!r} does not name {node.name!r}"
+        "text",
+        f"must be given with another {end}: {text!r} does not name {node.name!r} (the fact is "
+        f"{triple}; its other end may be meant)",
     )
 
 

@@ -179,6 +179,35 @@ async def test_a_correction_says_what_still_says_the_old_thing(ana: Memory) -> N
     ]
 
 
+async def test_a_correction_of_what_somebody_said_of_themselves_names_what_still_says_so(
+    ana: Memory,
+) -> None:
+    for text in (
+        "I live in Utrecht.",
+        "I still love living in Utrecht, the canals are great.",
+        "Cork is rainy.",
+    ):
+        await ana.remember(text)
+    [utrecht] = [fact for fact in (await ana.timeline()).facts if fact.relation == "LIVES_IN"]
+    done = await ana.correcting.correct(utrecht.uuid, "never_true", RightFact(object="Leiden"))
+    assert done.mentions.names == ("Utrecht",)
+    assert [item.text for item in done.mentions.items if item.kind == "turn"] == [
+        "user: I live in Utrecht.",
+        "user: I still love living in Utrecht, the canals are great.",
+    ]
+
+
+async def test_another_end_that_the_sentence_does_not_name_is_refused_with_the_fact_s_ends(
+    ana: Memory,
+) -> None:
+    await ana.remember("My boss is Petra.")
+    petra = await fact_named(ana, "Petra")
+    with pytest.raises(InvalidRequest, match="the fact is Petra BOSS_OF User"):
+        await ana.correcting.correct(petra, "never_true", RightFact(object="Mirjam"))
+    done = await ana.correcting.correct(petra, "never_true", RightFact(subject="Mirjam"))
+    assert (await fact(ana, done.right)).text == "My boss is Mirjam."
+
+
 async def test_what_cannot_be_corrected_is_refused_and_changes_nothing(ana: Memory) -> None:
     lisbon = await lives_in(ana, "Lisbon")
     cases = (

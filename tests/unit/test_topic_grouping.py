@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
 
 from pps.features.topics.grouping import churn, entropy, groups, kept_ids, shared_clusters
-from pps.features.topics.topic_values import importance
+from pps.features.topics.topic_tools import portfolio_words
+from pps.features.topics.topic_values import Portfolio, Topic, importance
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
 
@@ -72,3 +74,20 @@ def test_importance_grows_with_showings_by_less_and_less_and_halves_in_45_days()
     assert of(3, 45) == pytest.approx(of(3) / 2)
     assert of(0, 365) > 0
     assert importance(0, AT, AT - timedelta(days=1)) == 0.5
+
+
+def test_what_is_not_known_of_topics_is_said_with_the_reason_and_what_to_do() -> None:
+    bread = Topic("t1", "Rye bread", (), (), 3, 1.0, "emerging", 0.0, ())
+    boats = replace(bread, id="t2", name="Boats")
+    empty = portfolio_words(Portfolio((), AT))
+    once = portfolio_words(Portfolio((bread,), AT))
+    again = portfolio_words(Portfolio((bread, boats), AT, churn=0.25, entropy=1.0))
+
+    assert "at least three memories" in empty
+    assert "pps detect NAME" in empty
+    assert "unknown" not in once
+    assert "takes two detections" in once
+    assert "pps detect NAME" in once
+    assert "takes two topics" in once
+    assert "25% of the memberships changed" in again
+    assert "evenness of 1.00 of 1" in again

@@ -88,7 +88,10 @@ def portfolio_words(view: Portfolio) -> str:
     if view.at is None:
         return "No topics were looked for yet: detect_topics does (`pps detect NAME`)."
     if not view.topics:
-        return "No topics: nothing that three memories agree on in enough ways."
+        return (
+            "No topics yet: a topic takes at least three memories about one thing. Remember more, "
+            "then detect again (detect_topics, `pps detect NAME`)."
+        )
     widest = max(len(topic.name) for topic in view.topics)
     most = view.topics[0].size
     lines: list[str] = []
@@ -100,7 +103,7 @@ def portfolio_words(view: Portfolio) -> str:
         )
         lines += [f"  {', '.join(topic.terms)}"] if topic.terms else []
         lines += [f"  {short_id(member)}" for member in topic.members]
-    return "\n".join([*lines, _sums(view.churn, view.entropy, consolidate=view.consolidate)])
+    return "\n".join([*lines, _change_text(view.churn, view.entropy, consolidate=view.consolidate)])
 
 
 def stability_words(view: Stability) -> str:
@@ -110,18 +113,28 @@ def stability_words(view: Stability) -> str:
         f"{counted(view.topics, 'topic')} ({phases}); {counted(view.snapshots, 'snapshot')} in "
         f"{view.hours} h."
     )
-    return f"{head}\n{_sums(view.churn, view.entropy, consolidate=view.consolidate)}"
+    return f"{head}\n{_change_text(view.churn, view.entropy, consolidate=view.consolidate)}"
 
 
-def _sums(churn: float | None, entropy: float | None, *, consolidate: bool) -> str:
-    changed = "unknown" if churn is None else f"{churn:.2f}"
-    spread = "unknown" if entropy is None else f"{entropy:.2f}"
+def _change_text(churn: float | None, entropy: float | None, *, consolidate: bool) -> str:
+    """Return in words how much topics changed and how evenly they are spread."""
+    if churn is None:
+        changed = (
+            "How much the topics changed is not known yet: that takes two detections. Detect them "
+            "again when more has been remembered (detect_topics, `pps detect NAME`)."
+        )
+    else:
+        changed = f"{churn:.0%} of the memberships changed since the earlier detection."
+    if entropy is None:
+        spread = "How evenly memories are spread over topics is not known: that takes two topics."
+    else:
+        spread = f"Memories are spread over the topics with an evenness of {entropy:.2f} of 1."
     hint = (
         " Much is new and scattered: trigger_consolidation proposes what to merge."
         if consolidate
         else ""
     )
-    return f"Churn {changed}, entropy {spread}.{hint}"
+    return f"{changed}\n{spread}{hint}"
 
 
 @PERSPECTIVES.operation(
