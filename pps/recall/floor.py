@@ -108,6 +108,12 @@ _SCRIPTS_WITHOUT_SPACES = "\u0e00"
 _MAX_PIECES_PER_WORD = 2.4
 """An English word has 1.1 to 1.4 pieces of an English vocabulary, a word of another language 2.5
 to 4."""
+_ASKING_CHARACTERS = frozenset(
+    "什么怎谁哪吗呢嗎麼誰為为多少几幾的了是在我你您他她它们們这這那有和与與也就都"
+    "何誰どこいつなぜのはがをにでとかもですますた"
+    "누구언제어디무엇왜"
+)
+"""Characters of Chinese, Japanese and Korean that ask, refer or join, as ``STOP_WORDS`` do."""
 _MIN_WORDS_READ = 3
 _UNREAD_SHARE = 0.4
 """Share of a query's words that an item must have if only words decide."""
@@ -347,7 +353,8 @@ class _Floor:
     async def _judge_by_words(self, hits: Sequence[Hit]) -> None:
         """Take hits with enough of the query's words for near; there is no model of meaning."""
         telling = grams(" ".join(_telling_words(self._search)))
-        words = {word for word in telling if _is_comparable(word)}
+        comparable = {word for word in telling if _is_comparable(word)}
+        words = {word for word in comparable if _ASKING_CHARACTERS.isdisjoint(word)} or comparable
         rare: set[str] = set()
         ordered = sorted(words)
         lists_of = await self._search.word_matches(["episodes"], ordered, self._max_rare_turns + 1)
@@ -357,8 +364,10 @@ class _Floor:
         for hit in hits:
             shared = words & grams(f"{hit.text} {hit.passage}")
             share = _UNREAD_RARE_SHARE if shared & rare else _UNREAD_SHARE
-            # A single pair of characters of a script without spaces may be chance.
-            least = 1 if any(len(word) > 2 for word in shared) else 2
+            # A single pair of characters of a script without spaces may be chance, unless it is
+            # rare and half of what is asked.
+            is_telling = bool(shared & rare) and len(shared) * 2 >= len(words)
+            least = 1 if is_telling or any(len(word) > 2 for word in shared) else 2
             if len(shared) >= max(least, share * len(words)):
                 self._nearness[_owner(hit)] = self._rise + SURE
 
