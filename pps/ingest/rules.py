@@ -52,6 +52,14 @@ MOST_STATEMENTS = 64
 
 _SPEAKERS_ROLE = "user"
 _DAY = timedelta(days=1)
+_FROM_THEN_ON = re.compile(
+    r"\b(?:from|starting(?: from| on)?|as (?:of|from)) (?:the )?$", re.IGNORECASE
+)
+_FROM_WEEKDAY = re.compile(
+    r"\b(from|starting(?: from)?|as (?:of|from))(?: next)? "
+    r"((?:mon|tues|wednes|thurs|fri|satur|sun)day)\b(?! (?:to|until|till|through)\b)",
+    re.IGNORECASE,
+)
 _IS_OVER = re.compile(r"\b(?:last|ago|past|yesterday|\d{4})\b")
 
 
@@ -210,7 +218,7 @@ def _readings(sentence: Sentence, speaker: str) -> Iterator[tuple[ClauseReading,
             )
         return
     for clause in sentence.clauses:
-        yield _read_clause(clause, sentence, speaker), clause.text
+        yield _read_clause(clause, sentence, speaker), clause.dated
 
 
 def _read_clause(clause: Clause, sentence: Sentence, speaker: str) -> ClauseReading:
@@ -525,13 +533,23 @@ def _fact(triple: Triple, text: str, dated: str, at: datetime) -> FactDraft | No
 
 
 def _since(text: str, at: datetime, *, ahead: bool) -> CoarseTime | None:
-    """Return the beginning of the first time that a text names, to come or past."""
+    """Return the beginning of the first time that a text names, to come or past.
+
+    What holds from a day to come on is not so yet: "from Monday I work for Norland Rail".
+    """
+    text = _FROM_WEEKDAY.sub(r"\1 on \2", text)
     starts = [
         start
         for span in read_times(text, at)
-        if (start := _start(span, at, ahead=ahead)) is not None
+        if (start := _start(span, at, ahead=ahead or _begins_then(span, text))) is not None
     ]
     return starts[0] if starts else None
+
+
+def _begins_then(span: Span, text: str) -> bool:
+    """Tell whether a text says that something begins at a time: "from next month"."""
+    before, found, _ = text.lower().partition(span.text.lower())
+    return bool(found) and _FROM_THEN_ON.search(before) is not None
 
 
 def _start(span: Span, at: datetime, *, ahead: bool) -> CoarseTime | None:

@@ -68,18 +68,22 @@ _DENIED = re.compile(
     r"\b(?:can|cannot|not|no|never|nobody|nothing|none|neither|nor|hardly|barely|used to|anymore"
     r"|any more|any longer)\b"
 )
+_SHARED_VERB = (
+    r"(?:drive|live|work|use|prefer|like|have|own|started|bought|moved|joined|switched|got|adopted"
+    r"|left|quit|sold|took|went|hate|love|am|are)"
+)
+"""Verbs that follow "and" without a subject of their own: "I sold the car and drive a bike"."""
 _CLAUSE_END = re.compile(
     r"\s*;\s+|\s+[—–-]+\s+|,?\s+(?:but|and|so|because|although|though|while|since|yet|plus)\s+"
-    r"(?=(?:I|we|We|my|My|our|he|she|it|they|you|this|that|there|her|his|their|here|even|now)\b"
+    r"(?=(?:I|we|We|my|My|our|he|she|it|they|you|this|that|there|her|his|their|here|even"
+    rf"|now(?! {_SHARED_VERB}\b))\b"
     r"|[A-Z]\w+ (?:is|has|lives|likes|loves|hates|works|owns)\b|please (?:never|always)\b|never\b)"
     r"|,\s+so\s+|,\s+(?=(?:last|this|since|in|on) \w+ (?:I|we) )|,\s+(?=(?:he|she|it(?!(?: is|'s) "
     r"\+?\d)|they|his|her|their|I|we) |the old (?:one|number)\b)"
 )
 _SHARED_SUBJECT = re.compile(
-    r"^(?P<first>(?P<subject>I|[Ww]e)(?: have| am| are)? .+?),? and (?P<rest>(?:now |then |have "
-    r")?(?:drive|live|work|use|prefer|like"
-    r"|have|own|started|bought|moved|joined|switched|got|adopted|left|quit|sold|took|went|hate"
-    r"|love|am|are)\b .+)$"
+    r"^(?P<first>(?P<subject>I|[Ww]e)(?: have| am| are)? .+?),? and "
+    rf"(?P<rest>(?:now |then |have )?{_SHARED_VERB}\b .+)$"
 )
 
 _NAMED = r"[A-Z][\w'-]+(?: [A-Z][\w'-]+)?"
@@ -111,6 +115,8 @@ _SAYS_OTHERWISE = re.compile(r" now\b| instead\b| rather than |, not ")
 _TIME_LED = (
     r"(?:[Ll]ast|[Tt]his|[Nn]ext|[Ss]ince|[Bb]ack in) \w+|[Ii]n (?:(?:early|late|mid) "
     r")?(?:[A-Z]\w+ )?\d{4}"
+    r"|(?:[Ff]rom|[Ss]tarting(?: from| on)?|[Aa]s (?:of|from)) (?:next \w+|tomorrow"
+    r"|(?:\d{1,2} )?[A-Z]\w+(?: \d{1,2})?(?:,? \d{4})?)"
     r"|[Oo]n [A-Z]\w+(?: \d{1,2})?|[Ii]n [A-Z]\w+|(?:[Aa]|[Tt]wo|[Tt]hree|\d+) \w+ ago"
     r"|(?i:yesterday|today|tomorrow|recently)"
 )
@@ -140,10 +146,12 @@ class Clause:
     Attributes:
         text: Its words, contractions spelled out, without what leads in.
         mood: ``denied`` can end facts and states none; ``guessed`` does neither.
+        dated: Its words with what leads in, which may name its time: "from Monday I work there".
     """
 
     text: str
     mood: Mood
+    dated: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,9 +230,18 @@ def _read_sentence(text: str, greets: bool) -> Sentence:
         return Sentence(text, plain, led_off, (), greets, whole=True)
     is_of_two = _SOMEBODY_AND_I.match(led_off) is not None
     pieces = [led_off] if is_of_two else [piece.strip() for piece in _CLAUSE_END.split(led_off)]
-    clauses = [clause for piece in pieces for clause in _with_shared_subject(without_lead(piece))]
-    read = tuple(Clause(_without_adverbs(clause), _mood(clause)) for clause in clauses if clause)
-    return Sentence(text, plain, led_off, read, greets, whole=len(clauses) == 1)
+    pieces[0] = plain.removesuffix(led_off) + pieces[0]
+    clauses = [clause for piece in pieces for clause in _clauses_of(piece)]
+    return Sentence(text, plain, led_off, tuple(clauses), greets, whole=len(clauses) == 1)
+
+
+def _clauses_of(piece: str) -> list[Clause]:
+    """Return the clauses of a piece of a sentence: one, or those that share its subject."""
+    texts = [text for text in _with_shared_subject(without_lead(piece)) if text]
+    return [
+        Clause(_without_adverbs(text), _mood(text), piece if len(texts) == 1 else text)
+        for text in texts
+    ]
 
 
 def _mood(clause: str) -> Mood:

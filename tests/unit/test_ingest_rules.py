@@ -153,11 +153,26 @@ def test_what_names_nobody_gives_no_fact(text: str) -> None:
         ("We're flying to Oslo next month.", "2026-04-01"),
         ("I live in Oslo.", None),
         ("I love Oslo in May.", None),
+        ("From Monday I live in Oslo.", "2026-03-09"),
+        ("I live in Oslo from Monday.", "2026-03-09"),
+        ("From next month I live in Oslo.", "2026-04-01"),
+        ("Starting next week, I work at Siemens.", "2026-03-09"),
+        ("As of May 2026 I work at Siemens.", "2026-05-01"),
+        ("I work at Siemens from 1 June.", "2026-06-01"),
+        ("The cat is well; from tomorrow I live in Oslo.", "2026-03-05"),
+        ("I work at Siemens from Monday to Friday.", None),
+        ("I live in Oslo; next month we celebrate.", None),
     ],
 )
 def test_a_date_is_read_against_the_time_of_the_turn(text: str, since: str | None) -> None:
     (fact,) = extract(said(text)).facts
     assert (fact.valid_at and fact.valid_at.date().isoformat()) == since
+
+
+def test_a_verb_after_and_now_has_the_subject_before_it() -> None:
+    found = extract(said("I quit Siemens and now work for Norland Rail."))
+    assert [(fact.relation, fact.object) for fact in found.facts] == [("WORKS_AT", "Norland Rail")]
+    assert [ending.object for ending in found.endings] == ["Siemens"]
 
 
 @pytest.mark.parametrize("text", ["I'm flying to Oslo.", "I'm flying to Oslo, as on 2 March 2024."])
