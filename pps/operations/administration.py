@@ -31,7 +31,7 @@ from pps.operations.table import (
 )
 from pps.server import RunFile, runfile
 
-_WAITS_FOR_NEO4J = "Neo4j is away: the graph that is published there is removed when it answers; `pps health` says whether it waits."
+_WAITS_FOR_NEO4J = "Neo4j is away: the graph that is published there is removed when it answers; `/health` says while it waits."
 _LEFT_ON_NEO4J = (
     "No query finds anything of it on Neo4j. Neo4j's own files keep the deleted records until it "
     "uses their room "
