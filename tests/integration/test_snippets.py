@@ -26,6 +26,7 @@ PAGES = sorted(
         ROOT / "README.md",
         DOCS / "quickstart.md",
         *(DOCS / name for name in ("true-now.md", "recall.md", "forgetting.md")),
+        *(DOCS / name for name in ("installing.md", "records.md", "hooks.md")),
         *(DOCS / "tutorials").glob("*.md"),
         *(DOCS / "clients").glob("*.md"),
     ]
@@ -33,12 +34,17 @@ PAGES = sorted(
 MADE_BEFORE = ("README.md", "clients", "true-now.md", "recall.md", "forgetting.md")
 """Pages, or folders of pages, that begin with the entity `ana`."""
 CLIENTS = ("claude", "codex", "gemini", "openclaw")
-_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+INSTALLERS = ("uvx", "uv", "pipx", "docker")
+_BLOCK = re.compile(r"^(?:<!-- file: (\S+) -->\n)?```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+"""A block, and the file that it is, where the page has the reader write one: ``packs/`` is in the data folder."""
 _LEFT_OUT = re.compile(r"^(?:scripts/|source ).*(?:&& source \S+)?.*$", re.MULTILINE)
 """Setting up, which has been done here."""
 _PLAYED = """#!/bin/sh
 echo "$(basename "$0") $*" >> "$HOME/called"
-while [ $# -gt 0 ] && [ "$1" != pps ]; do shift; done
+while [ $# -gt 0 ]; do
+    if [ "$1" = pps ] && [ "$2" != pps ]; then break; fi  # docker's service is called pps too
+    shift
+done
 [ $# -eq 0 ] || exec "$@" --help
 """
 
@@ -72,7 +78,7 @@ class Reader:
 def reader(tmp_path: Path) -> Reader:
     programs = tmp_path / "programs"
     programs.mkdir()
-    for name in CLIENTS:
+    for name in (*CLIENTS, *INSTALLERS):
         (programs / name).write_text(_PLAYED)
         (programs / name).chmod(0o755)
     (programs / "pps").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m pps "$@"\n')
@@ -80,7 +86,8 @@ def reader(tmp_path: Path) -> Reader:
     (programs / "python3").symlink_to(sys.executable)
     path = f"{programs}{os.pathsep}{os.environ['PATH']}"
     folder = tmp_path / "person"
-    folder.mkdir()
+    (folder / ".venv" / "bin").mkdir(parents=True)
+    (folder / ".venv" / "bin" / "pps").symlink_to(programs / "pps")
     quiet = {"PATH": path, "HOME": str(folder), "DISPLAY": "", "WAYLAND_DISPLAY": ""}
     return Reader(folder, clean_env(tmp_path / "home", **quiet))
 
@@ -99,14 +106,20 @@ def test_what_a_page_shows_can_be_typed_and_prints_what_it_says(page: Path, tmp_
     blocks = _BLOCK.findall(page.read_text(encoding="utf-8"))
     assert blocks, "a page without anything to type"
     try:
-        for number, (language, text) in enumerate(blocks):
-            if language == "bash":
+        for number, (file, language, text) in enumerate(blocks):
+            if file:
+                written = Path(
+                    person.env["PPS_HOME"] if file.startswith("packs/") else person.folder, file
+                )
+                written.parent.mkdir(exist_ok=True)
+                written.write_text(text, encoding="utf-8")
+            elif language == "bash":
                 printed = person.run("bash", "-euc", _LEFT_OUT.sub("", text))
             elif language == "python":
                 printed = person.run(sys.executable, "-c", text)
             elif language == "json":
                 checked_json(person, text)
-            elif language == "text" and blocks[number - 1][0] in ("bash", "python"):
+            elif language == "text" and blocks[number - 1][1] in ("bash", "python"):
                 for line in text.strip().splitlines():
                     assert line in printed, f"{line!r} is not in what was printed:\n{printed}"
     finally:

@@ -272,3 +272,12 @@ def test_what_belongs_to_an_entity_is_not_given(tmp_path: Path) -> None:
     (tmp_path / "entities" / "bob").mkdir(parents=True)
     with pytest.raises(InvalidRequest, match="another"):
         list(find([tmp_path / "entities" / "bob"], tmp_path / "entities"))
+
+
+def test_an_export_of_records_alone_is_known_and_says_how_they_come_in(tmp_path: Path) -> None:
+    file = tmp_path / "out.jsonl"
+    file.write_text('{"record":{"id":"1ff11695","kind":"Goal","title":"Run"},"versions":[]}\n')
+    items, passed, unreadable = read(file)
+    assert (items, unreadable) == ([], [])
+    [why] = passed
+    assert "--format records" in why

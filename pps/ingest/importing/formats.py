@@ -173,6 +173,11 @@ def _is_turn_line(entry: JSONEntry) -> bool:
     )
 
 
+def _is_record_line(entry: JSONEntry) -> bool:
+    """Tell whether a line of ``pps export`` holds a record or a feature's row: such an export may have no turns."""
+    return any(isinstance(entry.get(name), dict) for name in ("record", "feature"))
+
+
 _Tests = tuple[tuple[Callable[[JSONEntry], bool], str], ...]
 _OF_LINE: _Tests = (
     (chat_programs.is_codex, "codex"),
@@ -181,6 +186,7 @@ _OF_LINE: _Tests = (
     (claude_code.is_entry, "claude-code"),
     (memories.is_memory, "mem0"),
     (_is_turn_line, "jsonl"),
+    (_is_record_line, "jsonl"),
     (chat_programs.is_message, "messages"),
     (chat_programs.is_message_list, "messages"),
     (lambda entry: isinstance(entry.get("content"), str), "jsonl"),
