@@ -12,7 +12,7 @@ import httpx
 from pps.server.link import OwnerConnection
 from tests.integration.interfaces.serving import Served
 from tests.model_server import ModelServer
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 
 
 def reading(model: ModelServer) -> dict[str, str]:
@@ -59,7 +59,9 @@ def asked(
 
 def health(served: Served, token: str = "") -> tuple[int, dict[str, Any]]:
     headers = {"Authorization": f"Bearer {token}"} if token else {}
-    answer = httpx.get(f"{served.run.url}/health", headers=headers, timeout=30, trust_env=False)
+    answer = httpx.get(
+        f"{served.run.url}/health", headers=headers, timeout=PATIENCE_S, trust_env=False
+    )
     return answer.status_code, answer.json()
 
 

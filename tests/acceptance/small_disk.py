@@ -20,6 +20,7 @@ from typing import Any, cast
 
 from pps.server import Link, RunFile, runfile
 from tests.integration.interfaces.serving import clean_env
+from tests.waiting import PATIENCE_S
 
 SIZE_MB = 160
 _IMPATIENT = {
@@ -58,7 +59,7 @@ class SmallDisk:
             try:
                 yield Link(self._run_file_of(process, log_file))
                 process.send_signal(end)
-                assert process.wait(30) == (0 if end == signal.SIGTERM else -end)
+                assert process.wait(PATIENCE_S) == (0 if end == signal.SIGTERM else -end)
             finally:
                 process.kill()
                 process.wait()

@@ -25,7 +25,7 @@ from tests.claude.model import Step, TalkingModel, says, talking_model, uses
 from tests.integration.hooks.acting import RECORDED
 from tests.integration.hooks.replaying import of_scene
 from tests.integration.interfaces.serving import Served, clean_env, pps, serving, wait_for_run_file
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 
 RECALL = "mcp__plugin_pps_memory__ambient_recall"
 ALLOWED = ("--allowedTools=Bash,mcp__plugin_pps_memory", "--permission-mode", "acceptEdits")
@@ -205,7 +205,7 @@ def test_a_server_that_is_killed_between_two_prompts_disturbs_nothing_and_nothin
                 lambda: [one["event"] for one in spooled(home)][-2:] == ["UserPromptSubmit", "Stop"]
             )
             terminal.enters("/exit")
-            assert terminal.process.wait(30) == 0
+            assert terminal.process.wait(PATIENCE_S) == 0
     [transcript] = (claude.home / ".claude" / "projects").glob("*/*.jsonl")
     kinds = [
         json.loads(line).get("attachment", {}).get("type", "")

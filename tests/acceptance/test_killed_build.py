@@ -19,6 +19,7 @@ from pps.models.protocols import Matrix
 from tests.index_data import FINGERPRINT, GROUP, clustered, rows_of
 from tests.integration.vectors.opening import in_chroma, opened, wait_built
 from tests.sampling import sized
+from tests.waiting import PATIENCE_S
 
 ROUNDS = sized(4, 10)
 ROWS = 700
@@ -61,7 +62,7 @@ def test_a_kill_while_chroma_is_built_loses_nothing(tmp_path: Path) -> None:
             time.sleep(0.005)
         time.sleep(draw.uniform(0, 0.8))
         child.kill()
-        child.join(30)
+        child.join(PATIENCE_S)
         index = opened(folder, in_memory=0)
         try:
             assert index.owners("facts") == there(number)

@@ -20,6 +20,7 @@ from pps.journal.change_log import log_changes
 from pps.journal.db import Work, nothing, tally
 from pps.journal.entries import Change
 from pps.memory import Memory
+from tests.waiting import PATIENCE_S
 
 START = datetime(2026, 3, 7, 8, 30, tzinfo=UTC)
 
@@ -297,7 +298,7 @@ async def test_a_drain_ends_although_there_is_always_something_new(
 
     monkeypatch.setattr(parts.indexes, "apply", noted_meanwhile)
     await parts.journal.log_changes([Change("node", str(uuid4()))])
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(PATIENCE_S):
         assert await parts.indexer.drain() == 1
     assert len(pages) == 1
     assert await parts.indexer.lag() == 1  # for the next

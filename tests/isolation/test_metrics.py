@@ -10,6 +10,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.integration.interfaces.serving import Served, serving
+from tests.waiting import PATIENCE_S
 
 PACK = """
 name = "orchard"
@@ -36,7 +37,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 def test_no_metric_holds_a_name_or_a_word_of_anybody(served: Served) -> None:
     token = served.link.call("token_issue", "", {"name": "zinnia"})["data"]["token"]
     headers = {"Authorization": f"Bearer {token}", "X-Request-Id": "quince"}
-    with httpx.Client(base_url=served.run.url, trust_env=False, timeout=30) as http:
+    with httpx.Client(base_url=served.run.url, trust_env=False, timeout=PATIENCE_S) as http:
         for operation, body in (
             ("remember", {"content": "The quince is ripe."}),
             ("medlar.tally.v1", {}),
@@ -65,7 +66,7 @@ def test_no_metric_holds_a_name_or_a_word_of_anybody(served: Served) -> None:
 
 def test_who_is_no_operator_learns_only_whether_it_is_ready(served: Served) -> None:
     entity = served.link.call("token_issue", "", {"name": "zinnia"})["data"]["token"]
-    with httpx.Client(base_url=served.run.url, trust_env=False, timeout=30) as http:
+    with httpx.Client(base_url=served.run.url, trust_env=False, timeout=PATIENCE_S) as http:
         for token in ("", "nonsense", entity, "pps_w_.zinnia"):
             headers = {"Authorization": f"Bearer {token}"} if token else {}
             answer = http.get("/ready", headers=headers)

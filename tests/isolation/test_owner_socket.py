@@ -9,7 +9,7 @@ import stat
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -23,6 +23,7 @@ from pps.interfaces.http.auth import BY_SOCKET
 from pps.server import Link, RunFile, connect, owner_socket, runfile, stop
 from pps.server.link import OwnerConnection, ServerAway
 from pps.server.owner_socket import HOME_HEADER, ForeignSocket, home_header
+from tests.integration.hooks.acting import PATIENT
 from tests.integration.interfaces.serving import (
     Served,
     clean_env,
@@ -31,6 +32,7 @@ from tests.integration.interfaces.serving import (
     wait_for_run_file,
     without_socket,
 )
+from tests.waiting import PATIENCE_S, wait_until
 
 NOBODY = 65_534
 HOOK = Path(__file__).parents[2] / "config" / "claude" / "hooks" / "pps_hook.py"
@@ -55,26 +57,22 @@ def hook(home: Path, event: str = "UserPromptSubmit", **env: str) -> dict[str, A
     """Run the hook once for the entity ana; return what it printed."""
     given = {"session_id": "s1", "prompt": "The oven is broken.", "cwd": "/"}
     done = subprocess.run(
-        [sys.executable, "-I", "-S", str(HOOK), event, "--entity", "ana", "--home", str(home)],
+        [
+            *(sys.executable, "-I", "-S", str(PATIENT), str(HOOK)),
+            *(event, "--entity", "ana", "--home", str(home)),
+        ],
         input=json.dumps(given),
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE_S,
         env={**os.environ, **env},
         check=True,
     )
     return json.loads(done.stdout) if done.stdout else {}
 
 
-def until(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 120
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.1)
-
-
 def reaches(home: Path) -> bool:
-    """Run the hook; tell whether the server took its event, which may be too slow for the hook's two seconds."""
+    """Run the hook; tell whether the server took its event."""
     hook(home)
     return not spooled(home)
 
@@ -95,11 +93,11 @@ def test_the_run_file_names_a_private_socket_and_no_secret(served: Served) -> No
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert stat.S_IMODE(path.parent.lstat().st_mode) == 0o700
     assert served.link.call("stats", "ana", {})["data"]["turns"] >= 0
-    until(lambda: reaches(served.home))
+    wait_until(lambda: reaches(served.home))
 
 
 def test_over_tcp_nobody_is_the_owner_while_there_is_a_socket(served: Served) -> None:
-    with httpx.Client(base_url=served.run.url, trust_env=False, timeout=30) as http:
+    with httpx.Client(base_url=served.run.url, trust_env=False, timeout=PATIENCE_S) as http:
         for token in ("", "x", "pps_w_", runfile.new_secret()):
             headers = {"Authorization": f"Bearer {token}"} if token else {}
             named = {**headers, HOME_HEADER: home_header(str(served.home)), "PPS-Entity": "ana"}
@@ -118,7 +116,7 @@ def test_over_tcp_nobody_is_the_owner_while_there_is_a_socket(served: Served) ->
 
 
 def test_an_old_hook_is_told_to_be_installed_again_and_its_event_is_kept(served: Served) -> None:
-    with httpx.Client(base_url=served.run.url, trust_env=False, timeout=30) as http:
+    with httpx.Client(base_url=served.run.url, trust_env=False, timeout=PATIENCE_S) as http:
         for answer in (
             http.get(f"/owner/proof/{'0' * 32}"),
             http.post("/owner/hooks", headers={"Authorization": "Bearer pps_w_"}, json={}),
@@ -137,7 +135,7 @@ def test_an_old_hook_is_told_to_be_installed_again_and_its_event_is_kept(served:
     folder = served.home / "spool"
     folder.mkdir(mode=0o700, exist_ok=True)
     (folder / "1780000000000000-1.json").write_text(json.dumps(event))
-    until(lambda: "An old hook kept this." in served.pps("turns", "ana").stdout)
+    wait_until(lambda: "An old hook kept this." in served.pps("turns", "ana").stdout)
 
 
 def test_a_token_on_the_socket_is_a_token_and_not_the_owner(served: Served) -> None:
@@ -204,7 +202,7 @@ def test_where_no_socket_can_be_made_the_server_proves_itself_as_before(tmp_path
         assert served.run.secret.startswith("pps_w_")
         served.create("ana")
         assert served.pps("stats", "ana").returncode == 0
-        until(lambda: reaches(served.home))
+        wait_until(lambda: reaches(served.home))
 
 
 def test_a_socket_left_by_a_killed_server_is_no_server_and_is_replaced(tmp_path: Path) -> None:
@@ -239,10 +237,14 @@ def test_a_server_whose_socket_is_removed_goes_on_by_its_proof(tmp_path: Path) -
     with serving(tmp_path / "home") as served:
         served.create("ana")
         Path(served.run.socket).unlink()
-        deadline = time.monotonic() + 60
-        while (run := runfile.read(served.home)) is None or run.socket:
-            assert time.monotonic() < deadline
-            time.sleep(0.1)
+
+        def is_without_socket() -> bool:
+            run = runfile.read(served.home)
+            return run is not None and not run.socket
+
+        wait_until(is_without_socket)
+        run = runfile.read(served.home)
+        assert run is not None
         assert Link(run).call("stats", "ana", {})["data"]["turns"] == 0
         assert served.pps("stats", "ana").returncode == 0
 

@@ -26,6 +26,7 @@ from tests.integration.interfaces.every_tool import done, refused
 from tests.integration.interfaces.every_tool import text as text_of
 from tests.integration.interfaces.serving import ERAS, Served, serving
 from tests.isolation.test_surfaces import HEADERS, INITIALIZE, PING
+from tests.waiting import PATIENCE_S
 
 
 @pytest.fixture
@@ -410,7 +411,7 @@ async def test_an_operator_makes_no_routers_and_learns_no_paths(city: City) -> N
 
 async def test_a_session_of_an_entity_is_none_of_a_routers(city: City) -> None:
     url = f"{city.served.run.url}/mcp"
-    async with httpx2.AsyncClient(trust_env=False, timeout=20) as http:
+    async with httpx2.AsyncClient(trust_env=False, timeout=PATIENCE_S) as http:
         for owner, other in (
             (city.entity, city.mine),
             (city.mine, city.entity),

@@ -19,7 +19,7 @@ from pps.server.runfile import new_secret
 from tests.browser_session import PageClient, link_of, page_of
 from tests.integration.interfaces.serving import Served, serving
 from tests.room_socket import RoomSocket, SocketProblem, connected, haven_of, room_socket
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 
 SECRET = "The vault code is 4711-canary."
 MESSAGE = "0b7d5b0e-5a0a-4f6e-9a3b-6f1f0a8f2c11"
@@ -215,7 +215,7 @@ def test_a_socket_ends_with_its_session(served: Served, how: str) -> None:
             assert page.post("session", {"end": True}).status_code == 204
         else:
             served.link.call(how, "", {"name": "eve"})
-        eve.wait(lambda: bool(eve.code), timeout_s=20)
+        eve.wait(lambda: bool(eve.code))
         assert eve.code == 4401
         assert eve.events[-1]["event"] == "ended"
         assert kept.ask("rooms")["rooms"]
@@ -228,7 +228,7 @@ def test_a_socket_ends_with_its_session(served: Served, how: str) -> None:
 def test_the_owners_sockets_end_when_its_sessions_are_closed(served: Served) -> None:
     with room_socket(haven_of(served)) as owner:
         served.link.call("haven_close", "", {})
-        owner.wait(lambda: bool(owner.code), timeout_s=20)
+        owner.wait(lambda: bool(owner.code))
         assert owner.code == 4401
 
 
@@ -254,7 +254,7 @@ def test_a_broken_frame_ends_the_socket_that_sent_it(served: Served, frame: str 
         ana.send(frame)
         with contextlib.suppress(ConnectionClosed):
             while True:
-                ana.recv(timeout=30)
+                ana.recv(timeout=PATIENCE_S)
         assert ana.close_code == 1007
 
 
@@ -264,7 +264,7 @@ def test_a_huge_frame_ends_the_socket_and_the_server_goes_on(served: Served) -> 
         with contextlib.suppress(ConnectionClosed):
             ana.send(json.dumps({"id": 1, "do": "rooms", "more": "x" * 4_000_000}))
             while True:
-                ana.recv(timeout=30)
+                ana.recv(timeout=PATIENCE_S)
         assert ana.close_code in (1009, 1006)
     with room_socket(page) as again:
         assert again.ask("rooms")
@@ -302,7 +302,7 @@ def test_too_many_frames_end_the_socket(served: Served) -> None:
         with contextlib.suppress(ConnectionClosed):
             for _ in range(2_000):
                 ana.send("rooms")
-        ana.wait(lambda: bool(ana.code), timeout_s=30)
+        ana.wait(lambda: bool(ana.code))
         assert ana.code == 1008
 
 

@@ -25,6 +25,7 @@ from tests.integration.interfaces.every_tool import done
 from tests.integration.interfaces.every_tool import text as text_of
 from tests.integration.interfaces.serving import ERAS, Served, pps, serving
 from tests.sampling import sized
+from tests.waiting import PATIENCE_S
 
 CANARY = "4711-canary"
 ANY_ID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
@@ -577,7 +578,7 @@ async def test_the_token_of_b_on_the_session_of_a_finds_no_session(
 ) -> None:
     url = f"{neighbours.served.run.url}/mcp"
     asked = PING if method == "POST" else None
-    async with httpx2.AsyncClient(trust_env=False, timeout=20) as http:
+    async with httpx2.AsyncClient(trust_env=False, timeout=PATIENCE_S) as http:
         theirs = await _begin(http, url, neighbours.theirs)
         mine = {**theirs, "Authorization": f"Bearer {neighbours.mine}"}
         answer = await http.request(method, url, headers=mine, json=asked)

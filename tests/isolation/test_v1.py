@@ -19,7 +19,7 @@ from tests.integration.interfaces.serving import ERAS, serving, without_socket
 from tests.isolation.attacks import owners, unattacked
 from tests.isolation.test_server import MARKS, A, B, Pair, tell
 from tests.squads import write_squad
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -135,7 +135,7 @@ async def test_a_session_of_one_token_gives_another_of_the_entity_no_more_than_i
     )
     kinds = {"Accept": "application/json, text/event-stream"}
     url = f"{pair.served.run.url}/mcp?toolset=all"
-    async with httpx.AsyncClient(trust_env=False, timeout=20) as http:
+    async with httpx.AsyncClient(trust_env=False, timeout=PATIENCE_S) as http:
 
         async def asked(
             token: str, method: str, params: dict[str, Any], **more: str

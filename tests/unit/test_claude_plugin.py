@@ -21,6 +21,7 @@ from pps.interfaces.cli.claude_settings import program
 from pps.interfaces.cli.hook_clients import hook_clients
 from pps.server.runfile import RunFile
 from tests.integration.hooks.acting import DEADLINE_S
+from tests.waiting import PATIENCE_S
 
 EVENTS = hook_clients()["claude"].events
 
@@ -58,7 +59,7 @@ def test_the_program_imports_the_standard_library_only_and_little_of_it() -> Non
         input=b"",
         capture_output=True,
         check=True,
-        timeout=30,
+        timeout=PATIENCE_S,
     ).stderr.decode()
     assert not re.search(
         r"\| +(typing|pathlib|sqlite3|urllib|http|email|argparse|subprocess|site)\b", loaded

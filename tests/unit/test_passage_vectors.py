@@ -14,6 +14,7 @@ from pps.core.errors import ModelUnavailable
 from pps.ingest.passage_vectors import PassageVectors
 from pps.models.hash import HashEmbedder
 from pps.models.protocols import Matrix
+from tests.waiting import PATIENCE_S
 
 
 class Counting(HashEmbedder):
@@ -129,7 +130,7 @@ class Slow(Counting):
 
     def embed_passages(self, texts: Sequence[str]) -> Matrix:
         self.begun.set()
-        assert self.go_on.wait(10)
+        assert self.go_on.wait(PATIENCE_S)
         if self.failures:
             self.failures -= 1
             raise ModelUnavailable("the model is away")
@@ -191,7 +192,7 @@ async def test_a_model_that_hangs_holds_nobody_up(failing: bool) -> None:
     class Hanging(Counting):
         def embed_passages(self, texts: Sequence[str]) -> Matrix:
             begun.set()
-            assert go_on.wait(10)
+            assert go_on.wait(PATIENCE_S)
             ended.set()
             return super().embed_passages(texts)
 

@@ -46,6 +46,8 @@ DEADLINES_S = {
     "SessionEnd": 30.0,
 }
 """Seconds for each event, all in all. SessionEnd takes its time in a process of its own: Claude Code waits 1.5 s."""
+HANDED_ON_S = 1.2
+"""Seconds in which the end of a session is handed on to that process."""
 ADAPTERS: dict[str, dict[str, str]] = {
     "claude": {"project_variable": "CLAUDE_PROJECT_DIR", "transcript": "transcript_path"},
     "codex": {"prompt_id": "turn_id"},
@@ -121,7 +123,7 @@ def main(argv: list[str]) -> None:
         return
     event, options = _arguments(argv)
     deadline = STARTED + DEADLINES_S[event] - BOOT_S
-    first = min(deadline, STARTED + 1.2) if event == "SessionEnd" else deadline
+    first = min(deadline, STARTED + HANDED_ON_S) if event == "SessionEnd" else deadline
     signal.signal(signal.SIGALRM, _give_up)
     signal.setitimer(signal.ITIMER_REAL, max(0.05, first - time.monotonic()))
     client = options.get("client", "claude")
@@ -567,9 +569,14 @@ def _debug(what: str) -> None:
         _write(2, f"pps hook: {what}\n".encode("utf-8", "replace"))
 
 
-if __name__ == "__main__":
+def run() -> None:
+    """Handle the event that the arguments name, and end the process."""
     try:
         main(sys.argv[1:])
     except BaseException as error:  # noqa: BLE001 - a hook never disturbs the session it serves
         _debug(f"{type(error).__name__}: {error}")
     os._exit(0)
+
+
+if __name__ == "__main__":
+    run()

@@ -19,6 +19,7 @@ from pps.store.sql_graph import SqlGraphStore, put_episodes, put_facts, put_node
 from pps.store.sql_session import SqlSession
 from tests.graph_file import open_graph_file
 from tests.integration.graph_items import T0, a_fact, a_node, an_episode, two_nodes, vector
+from tests.waiting import PATIENCE_S
 
 CANARY = "kanarienvogel"
 
@@ -173,7 +174,7 @@ async def test_who_looks_again_and_again_keeps_nobody_waiting(tmp_path: Path) ->
     file = await open_graph_file(tmp_path / "graph.db", new_group())
     store = SqlGraphStore(file)
     saved: asyncio.Task[object] = asyncio.create_task(two_nodes(store))
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(PATIENCE_S):
         while not await store.scan_nodes("", 1):
             pass
     await saved

@@ -15,6 +15,7 @@ from typing import Any
 
 from pps.interfaces.cli.claude_settings import program
 from pps.interfaces.cli.hook_clients import hook_clients
+from tests.waiting import PATIENCE_S
 
 EVENTS = hook_clients()["claude"].events
 
@@ -30,6 +31,7 @@ DEADLINE_S = {
 assert set(DEADLINE_S) == set(EVENTS)
 RECORDED = Path(__file__).parent / "recorded"
 """What Claude Code really sent; see the README there."""
+PATIENT = Path(__file__).with_name("patient_hook.py")
 VERSION = (RECORDED / "typed" / "version").read_text().strip()
 
 
@@ -52,7 +54,12 @@ class Ended:
 
 @dataclass
 class Session:
-    """One session in a project's folder, with its transcript, and hooks that really run."""
+    """One session in a project's folder, with its transcript, and hooks that really run.
+
+    Attributes:
+        keeps_deadlines: Whether its hooks give up in the time that Claude Code leaves them. Others have a minute more:
+            a machine that stands still is no reason to give up where a test asks what they say and keep.
+    """
 
     home: Path
     project: Path
@@ -60,6 +67,7 @@ class Session:
     cwd: Path | None = None
     options: tuple[str, ...] = ()
     project_dir: str | None = None
+    keeps_deadlines: bool = False
 
     def __post_init__(self) -> None:
         self.transcript = self.home.parent / "transcripts" / f"{self.id}.jsonl"
@@ -89,6 +97,7 @@ class Session:
             sys.executable,
             "-I",
             "-S",
+            *([] if self.keeps_deadlines else [str(PATIENT)]),
             str(program()),
             event,
             "--home",
@@ -102,7 +111,7 @@ class Session:
 
     def raw(self, event: str, given: bytes) -> Ended:
         process = self.start(event)
-        out, err = process.communicate(given, timeout=40)
+        out, err = process.communicate(given, timeout=PATIENCE_S)
         return Ended(process.returncode, out, err)
 
     def says(self, text: str, **fields: Any) -> str:

@@ -93,11 +93,13 @@ class Replay:
         home: The data folder. project: Stands for the project that was worked in.
         transcripts: The folder of the sessions' transcripts, which grow as they did. A moment of the recording becomes
             that of the event before its line came, and is before a ``Stop``: a line may come late, it was said in time.
+        keeps_deadlines: As that of a ``Session``.
     """
 
     home: Path
     project: Path
     transcripts: Path
+    keeps_deadlines: bool = False
     _moments: dict[str, str] = field(default_factory=dict[str, str])
     _before: str = field(default_factory=lambda: _now())
 
@@ -120,7 +122,9 @@ class Replay:
     def run(self, one: Recorded, given: bytes | None = None) -> Ended:
         """Run the hook of an event, with its payload unless another is given."""
         begun = _now()
-        session = Session(self.home, self.project, id=one.session)
+        session = Session(
+            self.home, self.project, id=one.session, keeps_deadlines=self.keeps_deadlines
+        )
         ended = session.raw(one.event, self.told(one) if given is None else given)
         self._before = begun if one.event == "Stop" else _now()
         return ended

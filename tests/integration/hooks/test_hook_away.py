@@ -23,7 +23,7 @@ from tests.integration.hooks.acting import DEADLINE_S, Session
 from tests.integration.hooks.conftest import hanging_in, registered, turns_of
 from tests.integration.interfaces.serving import serving
 from tests.proving import Proving, stranger
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 
 TRIES = 12
 """A busy machine may stop a process at any moment: the best of so many tries counts."""
@@ -47,10 +47,10 @@ def left_alone(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LeftAlone]:
     folder = tmp_path_factory.mktemp("left-alone")
     closes, held = os.pipe()
     with hanging_in(folder) as home:
-        session = Session(home, folder)
+        session = Session(home, folder, keeps_deadlines=True)
         process = session.start("SessionEnd", keeps=[held])
         os.close(held)
-        process.communicate(json.dumps(session.payload("SessionEnd")).encode(), timeout=30)
+        process.communicate(json.dumps(session.payload("SessionEnd")).encode(), timeout=PATIENCE_S)
         yield LeftAlone(home, closes)
     os.close(closes)
 
@@ -84,7 +84,7 @@ def all_at_once(
     """Return how long the hook of each event lived, told its event or nothing, all started together."""
 
     def run(event: str) -> float:
-        session = Session(home, project)
+        session = Session(home, project, keeps_deadlines=True)
         return took_s(session, event, json.dumps(session.payload(event)).encode() if told else b"")
 
     with ThreadPoolExecutor(len(events)) as threads:
@@ -119,7 +119,7 @@ def test_a_server_that_hangs_is_waited_for_as_long_as_the_deadline_allows(
 
 
 def test_input_that_never_ends_is_not_waited_for(hanging: Path, tmp_path: Path) -> None:
-    session = Session(hanging, tmp_path)
+    session = Session(hanging, tmp_path, keeps_deadlines=True)
     nothing_s = max(took_s(session, "PreToolUse", b"") for _ in range(3))
     lived: list[float] = []
     for _ in range(TRIES):

@@ -12,7 +12,7 @@ import pytest
 
 from tests.integration.hooks.acting import DEADLINE_S, Session
 from tests.integration.interfaces.serving import Served, serving
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 
 Turns = Callable[[Session], list[dict[str, Any]]]
 
@@ -418,7 +418,7 @@ def test_a_hook_whose_output_nobody_reads_ends_quietly(at_home: Session) -> None
     process.stdout.close()
     process.stdin.write(json.dumps(at_home.payload("SessionStart")).encode())
     process.stdin.close()
-    assert process.wait(10) == 0
+    assert process.wait(PATIENCE_S) == 0
     assert process.stderr.read() == b""
     process.stderr.close()
 

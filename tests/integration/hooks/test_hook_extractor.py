@@ -11,6 +11,7 @@ from pps.config import INSIDE
 from pps.ingest.extraction import MARK
 from pps.interfaces.cli.claude_settings import program
 from pps.server import spool
+from tests.integration.hooks.acting import PATIENT
 from tests.integration.interfaces.serving import Served, pps
 
 REFUSED = "conversations of the program that reads turns for this memory"
@@ -36,6 +37,7 @@ def test_transcripts_and_prompts_of_the_extractor_are_nobodys_memory(
             sys.executable,
             "-I",
             "-S",
+            str(PATIENT),
             str(program()),
             "UserPromptSubmit",
             "--entity",

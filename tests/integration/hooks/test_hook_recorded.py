@@ -107,10 +107,10 @@ def said_by(home: Path, entity: str) -> dict[str, list[tuple[str, str]]]:
     }
 
 
-def a_replay(home: Path, folder: Path) -> Replay:
+def a_replay(home: Path, folder: Path, *, keeps_deadlines: bool = False) -> Replay:
     project = folder / "kitchen"
     project.mkdir(exist_ok=True)
-    return Replay(home, project, folder / "transcripts")
+    return Replay(home, project, folder / "transcripts", keeps_deadlines)
 
 
 @pytest.fixture(scope="module")
@@ -226,7 +226,7 @@ def test_every_recorded_payload_ends_in_time_though_the_server_hangs_and_is_spoo
 ) -> None:
     told = sample((one for one in recorded() if one.is_told), 40)
     with hanging_in(tmp_path) as home:
-        replay = a_replay(home, tmp_path)
+        replay = a_replay(home, tmp_path, keeps_deadlines=True)
         nothing_s = max(lived(replay, told, b"").values())
         left = {one.name: one for one in told}
         for _ in range(TRIES):

@@ -41,10 +41,10 @@ def unanswered(kind: Kind, folder: Path) -> Generator[Replay]:
     project.mkdir()
     if kind == "hanging":
         with hanging_in(project) as home:
-            yield Replay(home, project, folder / "transcripts")
+            yield Replay(home, project, folder / "transcripts", keeps_deadlines=True)
     else:
         registered(folder / "home", project)
-        yield Replay(folder / "home", project, folder / "transcripts")
+        yield Replay(folder / "home", project, folder / "transcripts", keeps_deadlines=True)
 
 
 def told(replay: Replay, one: Recorded, **other: object) -> bytes:

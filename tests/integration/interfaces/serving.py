@@ -7,10 +7,11 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Any
 
 import httpx2
 from mcp.client.client import Client
@@ -21,6 +22,7 @@ from pps.server import Link, RunFile, runfile
 from pps.server.owner_socket import HOME_HEADER, home_header
 from tests.integration.interfaces import forked
 from tests.neo4j_server import Neo4jServer
+from tests.waiting import PATIENCE_S, wait_until
 
 ERAS = ("legacy", "2026-07-28")
 _FOREIGN = ("PPS_", "OPENAI_", "NEO4J_", "ANTHROPIC_", "GEMINI_", "GOOGLE_", "GROQ_")
@@ -45,6 +47,35 @@ def without_socket(folder: Path) -> dict[str, str]:
     return {"XDG_RUNTIME_DIR": "", "TMPDIR": str(deep)}
 
 
+class PatientLink(Link):
+    """The owner's link. A write that is to be done before it returns is, also where it takes a busy server longer.
+
+    An operation answers "accepted" after two seconds; what reads next would not find what was written.
+    """
+
+    def call(
+        self, operation: str, entity: str, arguments: Mapping[str, Any], *, timeout_s: float = 60.0
+    ) -> dict[str, Any]:
+        answer = super().call(operation, entity, arguments, timeout_s=timeout_s)
+        data = answer["data"]
+        is_accepted = isinstance(data, dict) and data.get("state") == "accepted"
+        if is_accepted and entity and arguments.get("wait") != "journal":
+            turns = [record["turn"] for record in data.get("records", ())]
+            turns += [data["turn_id"]] if data.get("turn_id") else []
+            wait_until(lambda: self._are_saved(entity, turns))
+        return answer
+
+    def _are_saved(self, entity: str, turns: Sequence[str]) -> bool:
+        """Tell whether turns can be found, though a model may have yet to read them."""
+        jobs = [super(PatientLink, self).call("job_status", entity, {"id": id}) for id in turns]
+        is_saving = any(
+            job["data"]["state"] in ("queued", "running") and job["data"]["stage"] == "save"
+            for job in jobs
+        )
+        stats = super().call("stats", entity, {})["data"]
+        return not is_saving and not stats["index_lag"]
+
+
 @dataclass
 class Served:
     """A data folder with a server, and how to reach it."""
@@ -55,7 +86,7 @@ class Served:
 
     @property
     def link(self) -> Link:
-        return Link(self.run)
+        return PatientLink(self.run)
 
     def create(self, name: str) -> str:
         """Make an entity, or a further token for one that is there."""
@@ -67,7 +98,7 @@ class Served:
     @contextlib.asynccontextmanager
     async def client(self, token: str, era: str, toolset: str = "all") -> AsyncIterator[Client]:
         headers = {"Authorization": f"Bearer {token}"}
-        async with httpx2.AsyncClient(headers=headers, timeout=30, trust_env=False) as http:
+        async with httpx2.AsyncClient(headers=headers, timeout=PATIENCE_S, trust_env=False) as http:
             transport = streamable_http_client(
                 f"{self.run.url}/mcp?toolset={toolset}", http_client=http
             )
@@ -91,7 +122,9 @@ class Served:
         """Return the owner's client, over the server's socket."""
         transport = httpx2.HTTPTransport(uds=self.run.socket)
         named = {HOME_HEADER: home_header(str(self.home)), **headers}
-        return httpx2.Client(transport=transport, base_url=self.run.url, headers=named, timeout=30)
+        return httpx2.Client(
+            transport=transport, base_url=self.run.url, headers=named, timeout=PATIENCE_S
+        )
 
     def router(self, *roots: str, may_create: bool = True) -> str:
         """Return a new router token."""
@@ -125,7 +158,7 @@ def wait_for_run_file(
     home: Path, process: subprocess.Popen[bytes] | BaseProcess | None = None
 ) -> RunFile:
     """Wait until a server has said where it listens."""
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         run = runfile.read(home)
         if run is not None and (process is None or run.pid == process.pid):
@@ -133,7 +166,7 @@ def wait_for_run_file(
         ended = process.exitcode if isinstance(process, BaseProcess) else process and process.poll()
         assert ended is None, "the server ended at its start"
         time.sleep(0.05)
-    raise AssertionError("no server within 60 s")
+    raise AssertionError(f"no server within {PATIENCE_S:.0f} s")
 
 
 @contextlib.contextmanager
@@ -146,7 +179,7 @@ def serving(home: Path, **more: str) -> Iterator[Served]:
         try:
             yield Served(home, env, wait_for_run_file(home, process))
             process.terminate()
-            process.join(30)
+            process.join(PATIENCE_S)
             assert process.exitcode == 0, (home / "test-server.log").read_text()[-2000:]
         finally:
             process.kill()

@@ -20,7 +20,7 @@ from tests.postgresql_server import (
     start_postgresql,
     stop_postgresql,
 )
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 
 pytestmark = pytest.mark.postgresql
 
@@ -115,13 +115,17 @@ def test_a_running_server_serves_a_moved_memory_and_is_ready_while_postgresql_an
             run = runfile.read(home)
             assert run is not None
             ready = f"{run.url}/ready"
-            assert httpx.get(ready, trust_env=False, timeout=30).status_code == 200
+            assert httpx.get(ready, trust_env=False, timeout=PATIENCE_S).status_code == 200
             stop_postgresql(server.folder)
-            wait_until(lambda: httpx.get(ready, trust_env=False, timeout=30).status_code == 503)
+            wait_until(
+                lambda: httpx.get(ready, trust_env=False, timeout=PATIENCE_S).status_code == 503
+            )
             with Served(home, {}, run).owner() as owner:
                 assert "postgresql" in owner.get("/ready").json()["failing"]
             start_postgresql(server.folder)
-            wait_until(lambda: httpx.get(ready, trust_env=False, timeout=30).status_code == 200)
+            wait_until(
+                lambda: httpx.get(ready, trust_env=False, timeout=PATIENCE_S).status_code == 200
+            )
             assert "Rome" in shell.run("recall", "ana", "where is Klara")
         finally:
             shell.run("stop")

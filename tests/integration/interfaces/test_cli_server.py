@@ -14,7 +14,7 @@ import pytest
 from pps import __version__
 from pps.server import runfile, stop
 from tests.integration.interfaces.serving import Served, clean_env, pps, serving, wait_for_run_file
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 
 ROOT = Path(__file__).parents[3]
 
@@ -63,7 +63,7 @@ def test_the_printed_configuration_works_as_it_stands(served: Served) -> None:
         input=json.dumps(request) + "\n",
         capture_output=True,
         text=True,
-        timeout=30,
+        timeout=PATIENCE_S,
         check=False,
     )
     assert ended.returncode == 0, ended.stderr
@@ -364,7 +364,7 @@ def test_a_signal_ends_the_server_in_order(tmp_path: Path, number: int) -> None:
     ) as process:
         wait_for_run_file(home)
         process.send_signal(number)
-        assert process.wait(30) == 0
+        assert process.wait(PATIENCE_S) == 0
         assert process.stderr is not None
         assert "Traceback" not in process.stderr.read()
     assert runfile.read(home) is None

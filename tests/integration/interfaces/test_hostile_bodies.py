@@ -14,6 +14,7 @@ import pytest
 
 from tests.integration.interfaces.serving import Served
 from tests.integration.interfaces.test_hostile_requests import asked, bearer
+from tests.waiting import PATIENCE_S
 
 _MAX_PAUSE_S = 1.0
 _MAX_GROWTH_MB = 250
@@ -204,7 +205,7 @@ def test_the_bridge_answers_a_hostile_line_with_its_id_and_goes_on(
             assert json.loads(bridge.stdout.readline())["id"] == 8
         finally:
             bridge.stdin.close()
-            bridge.wait(30)
+            bridge.wait(PATIENCE_S)
 
 
 def initialization() -> dict[str, Any]:

@@ -15,6 +15,7 @@ import pytest
 from pps.server.link import OwnerConnection
 from pps.server.owner_socket import HOME_HEADER, home_header
 from tests.integration.interfaces.serving import Served
+from tests.waiting import PATIENCE_S
 
 ROUTES = (
     *(("GET", path) for path in ("/health", "/metrics", "/owner/status", "/mcp", "/nothing")),
@@ -95,7 +96,7 @@ def asked(
     if HOME_HEADER in headers:
         opened: http.client.HTTPConnection = OwnerConnection(served.run, 30)
     else:
-        opened = http.client.HTTPConnection("127.0.0.1", served.run.port, timeout=30)
+        opened = http.client.HTTPConnection("127.0.0.1", served.run.port, timeout=PATIENCE_S)
     with closing(opened) as connection:
         connection.putrequest(method, path, skip_host="Host" in headers)
         for name, value in {"Content-Length": str(len(body)), **headers}.items():
@@ -187,7 +188,7 @@ def test_no_request_is_answered_with_a_traceback(served: Served) -> None:
 def test_an_endless_head_is_cut_off_before_anybody_is_asked_who_they_are(
     served: Served, part: bytes
 ) -> None:
-    with socket.create_connection(("127.0.0.1", served.run.port), timeout=30) as stranger:
+    with socket.create_connection(("127.0.0.1", served.run.port), timeout=PATIENCE_S) as stranger:
         stranger.sendall(part)
         piece = b"a: b\r\n" * 2_000 if part.endswith(b"\n") else b"a" * 12_000
         assert taken(stranger, piece) < 8_000_000

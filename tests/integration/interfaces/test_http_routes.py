@@ -14,11 +14,12 @@ from pps.core.errors import InvalidRequest, NotFound, PPSError, UnknownEntity
 from pps.interfaces.http.problems import Answered
 from pps.operations.catalog import operations_for
 from tests.integration.interfaces.serving import Served, serving
+from tests.waiting import PATIENCE_S
 
 
 @pytest.fixture
 def http(served: Served) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=served.run.url, trust_env=False, timeout=30) as client:
+    with httpx.Client(base_url=served.run.url, trust_env=False, timeout=PATIENCE_S) as client:
         yield client
 
 
@@ -336,7 +337,7 @@ def test_health_fails_while_a_turn_cannot_be_taken_in_and_names_the_entity_to_op
     }
     with (
         serving(tmp_path / "home", **away) as served,
-        httpx.Client(base_url=served.run.url, timeout=30) as http,
+        httpx.Client(base_url=served.run.url, timeout=PATIENCE_S) as http,
     ):
         served.create("ana")
         assert http.get("/health").status_code == 200

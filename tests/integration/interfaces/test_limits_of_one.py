@@ -12,6 +12,7 @@ import pytest
 from pps.core.errors import InvalidRequest
 from tests.acceptance.outage import data, until
 from tests.integration.interfaces.serving import Served, pps, serving
+from tests.waiting import PATIENCE_S
 
 AWAY = {
     "PPS_EXTRACTOR__MODE": "model",
@@ -125,7 +126,7 @@ def test_what_no_model_can_read_holds_nothing_back_and_leaves_the_server_well(
         health = data(served, "health")
         assert (health["ok"], health["outage"]) == (False, False)
         assert "extractor.mode" in served.pps("doctor", "ana").stdout
-        with httpx.Client(base_url=served.run.url, trust_env=False, timeout=30) as http:
+        with httpx.Client(base_url=served.run.url, trust_env=False, timeout=PATIENCE_S) as http:
             public = http.get("/health")
             assert (public.status_code, public.json()) == (200, {"status": "ok"})
         with served.owner() as owner:

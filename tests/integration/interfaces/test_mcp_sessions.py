@@ -8,6 +8,7 @@ import httpx2
 
 from tests.integration.interfaces.serving import Served, serving
 from tests.integration.interfaces.test_mcp_http import HEADERS, INITIALIZE, PING
+from tests.waiting import PATIENCE_S
 
 
 async def _begin(http: httpx2.AsyncClient, url: str, token: str) -> dict[str, str]:
@@ -22,7 +23,7 @@ async def _begin(http: httpx2.AsyncClient, url: str, token: str) -> dict[str, st
 
 async def test_another_token_of_the_same_entity_may_use_its_session(served: Served) -> None:
     url = f"{served.run.url}/mcp"
-    async with httpx2.AsyncClient(trust_env=False, timeout=20) as http:
+    async with httpx2.AsyncClient(trust_env=False, timeout=PATIENCE_S) as http:
         mine = await _begin(http, url, served.create("session_c"))
         again = {**mine, "Authorization": f"Bearer {served.create('session_c')}"}
         assert (await http.post(url, headers=again, json=PING)).status_code == 200
@@ -49,7 +50,7 @@ async def test_one_caller_has_a_bounded_number_of_sessions_and_the_idlest_makes_
 ) -> None:
     with serving(tmp_path / "home", PPS_SERVER__SESSIONS="3") as served:
         url, mine, theirs = f"{served.run.url}/mcp", served.create("ana"), served.create("ben")
-        async with httpx2.AsyncClient(trust_env=False, timeout=20) as http:
+        async with httpx2.AsyncClient(trust_env=False, timeout=PATIENCE_S) as http:
 
             async def answers(headers: dict[str, str]) -> int:
                 return (await http.post(url, headers=headers, json=PING)).status_code

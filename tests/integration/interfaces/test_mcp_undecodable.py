@@ -20,6 +20,7 @@ from pps.interfaces.mcp.messages import Request, Undecodable
 from tests.integration.interfaces.serving import Served
 from tests.integration.interfaces.test_hostile_requests import asked
 from tests.unit.test_mcp_messages import UNDECODABLE
+from tests.waiting import PATIENCE_S
 
 _PATIENCE_S = 60.0
 
@@ -69,7 +70,7 @@ class StdioClient:
         answers: list[dict[str, Any]] = []
         while (answer := self.read()) is not None:
             answers.append(answer)
-        assert self.process.wait(30) == 0
+        assert self.process.wait(PATIENCE_S) == 0
         return answers
 
 

@@ -37,7 +37,7 @@ def until(is_so: Callable[[], bool]) -> None:
 
 
 def get(served: Served, path: str) -> httpx.Response:
-    return httpx.get(f"{served.run.url}{path}", trust_env=False, timeout=30)
+    return httpx.get(f"{served.run.url}{path}", trust_env=False, timeout=PATIENCE_S)
 
 
 def get_as_owner(served: Served, path: str) -> Any:
