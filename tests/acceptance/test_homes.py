@@ -27,6 +27,7 @@ from tests.neo4j_server import Neo4jServer
 from tests.old_homes.contents import export_lines, lost, memory_contents
 from tests.old_homes.making import FIXTURES, ON_NEO4J, environment, record, unpack
 from tests.old_homes.neo4j_groups import delete_group, load_group
+from tests.waiting import PATIENCE_S
 
 HOMES = ("home_00d652a", "home_60bedfb")
 NEWEST = HOMES[-1]
@@ -213,7 +214,7 @@ async def test_what_is_forgotten_is_missed(old_settings: Settings, tmp_path: Pat
     before = stored(NEWEST)["memories"]["garbled"]
     (turn,) = before["turns"]
     async with App.open(old_settings) as app, app.memory("garbled") as memory:
-        await memory.settled(20)
+        assert await memory.parts.worker.saved(PATIENCE_S)
         assert lost(before["turns"], (await memory_contents(memory))["turns"]) == []
         await memory.forget([turn], dry_run=False)
         assert lost(before["turns"], (await memory_contents(memory))["turns"]) == [

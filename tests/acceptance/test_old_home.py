@@ -21,6 +21,7 @@ from pps.memory import Memory
 from pps.operations.calls import Caller, Calls
 from pps.server import stop
 from tests.integration.interfaces.serving import clean_env
+from tests.waiting import PATIENCE_S
 
 PACKED = Path(__file__).parents[1] / "fixtures" / "home_00d652a.tar.xz"
 LIGHT_OUT = "a832504c-5e8e-58cf-82d8-f5634e690451"
@@ -69,7 +70,7 @@ async def test_all_that_the_registry_held_is_there(old_settings: Settings, home:
 
 async def test_an_entity_has_all_that_it_knew(old_settings: Settings) -> None:
     async with App.open(old_settings) as app, app.memory("ana") as memory:
-        await memory.settled(60)
+        assert await memory.parts.worker.saved(PATIENCE_S)
         stats = await memory.stats()
         assert (stats.turns, stats.nodes, stats.facts, stats.episodes, stats.anchors) == (
             10,

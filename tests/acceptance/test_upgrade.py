@@ -28,6 +28,7 @@ from tests.erasing import left_in
 from tests.integration.interfaces.serving import clean_env
 from tests.integration.upgrade.old_graphs import tables_of
 from tests.old_homes.making import environment, record, unpack
+from tests.waiting import PATIENCE_S
 
 OLD = ("ana", "garbled", "old", "reader", "team_jochi", "team_kublai", "team_mongke", "team_pool")
 """The entities of the home whose graph lies in ``graph.lbug``: an archived one and a squad's pool among them."""
@@ -212,7 +213,7 @@ async def test_the_first_forgetting_for_good_erases_the_copy_and_its_dry_run_say
     app: App, home: Path
 ) -> None:
     async with app.memory("ana") as memory:
-        await memory.settled(20)
+        assert await memory.parts.worker.saved(PATIENCE_S)
         page = await memory.graph.said(None, limit=200)
         turn = next(
             one.turn for one in page.turns if one.turn.kind == "turn" and len(one.turn.content) > 30
@@ -293,7 +294,7 @@ async def test_a_rebuild_takes_no_old_graph_and_leaves_none(app: App, home: Path
     await app.rebuild("team_jochi")
     assert old_graph.old_files(data_of(home, "team_jochi")) == []
     async with app.memory("team_jochi") as memory:
-        await memory.settled(30)
+        assert await memory.parts.worker.saved(PATIENCE_S)
         assert (await memory.stats()).episodes == 3
 
 

@@ -22,6 +22,7 @@ from pps.ingest.importing.formats import FORMATS
 from pps.ingest.importing.run import Into, Wanted, import_files
 from pps.memory import Memory
 from tests import importing_files as made
+from tests.waiting import PATIENCE_S
 
 TEA = " ".join(f"Sentence {number} tells of tea and of cups." for number in range(80))
 
@@ -194,7 +195,7 @@ async def test_what_only_a_deleted_note_supported_goes_with_it(
     made.note(tmp_path / "notes" / "green-tea.md", made.NOTE)
     made.note(tmp_path / "notes" / "other.md", "# Other\n\nNothing.")
     await memory.documents.follow(tmp_path / "notes")
-    await memory.settled(60)
+    assert await memory.settled(PATIENCE_S)
     assert [hit.text.split(":")[0] for hit in (await memory.recall("Black Tea"))["nodes"]][:1] == [
         "Black Tea"
     ]

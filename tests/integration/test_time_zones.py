@@ -21,6 +21,7 @@ from pps.ingest.importing.run import Wanted
 from pps.journal.filters import ItemFilter
 from pps.memory import Memory
 from pps.operations.calls import Caller, Calls
+from tests.waiting import PATIENCE_S
 
 ZONES = {
     "ana": "America/Los_Angeles",
@@ -299,7 +300,7 @@ async def test_an_export_keeps_offsets_and_precisions(house: App, tmp_path: Path
         assert said["Offset."] == "2026-06-01T21:30:00.000000-05:00"
         assert said["Date."] == "2026-06-01"
         await target.documents.import_files(Wanted([file]))
-        await target.settled(60)
+        assert await target.settled(PATIENCE_S)
         told = [one.turn for one in (await target.graph.said()).turns]
         kept = {
             one.content: (one.occurred_at, precision_of(one.occurred_at), one.utc_offset_s)
@@ -330,7 +331,7 @@ async def test_an_export_of_before_precisions_keeps_its_dates(house: App, tmp_pa
     file.write_text(json.dumps(old))
     async with house.memory("ana") as memory:
         await memory.documents.import_files(Wanted([file]))
-        await memory.settled(60)
+        assert await memory.settled(PATIENCE_S)
         (said,) = (await memory.graph.said()).turns
         assert coarse_text(said.turn.occurred_at) == "2026-06-01"
         (fact,) = (await memory.timeline()).facts

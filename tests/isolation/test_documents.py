@@ -15,6 +15,7 @@ from pps.entities.routing import owner as router
 from pps.ingest.importing.run import Wanted
 from pps.memory import Memory
 from pps.operations.calls import Calls, owner
+from tests.waiting import PATIENCE_S
 
 MARKS = {"ana": "kanarieana", "bob": "kanariebob"}
 
@@ -75,7 +76,7 @@ async def test_a_link_in_a_folder_leads_to_nobody_elses_notes(app: App, tmp_path
         done = await ana.documents.import_files(Wanted((mine,)))
         assert done.turns == 2
         assert done.passed == {"hidden or linked folders": 1, "links and special files": 1}
-        await ana.settled(60)
+        assert await ana.settled(PATIENCE_S)
         assert MARKS["bob"] not in (await shown(ana)).replace(f"query='{MARKS['bob']}'", "")
 
 

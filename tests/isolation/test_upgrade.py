@@ -17,6 +17,7 @@ from pps.operations.calls import Caller, Calls
 from tests.integration.upgrade.old_graphs import WORD, make_ladybug_graph
 from tests.old_homes.contents import export_lines
 from tests.old_homes.making import environment, unpack
+from tests.waiting import PATIENCE_S
 
 OWNER = Caller(("owner",))
 BOAT = "boat"
@@ -127,7 +128,7 @@ async def test_the_copy_of_one_is_not_read_through_another(
     shutil.copytree(copy.path, mine / copy.path.name)
     (mine / f"{copy.path.name[:-4]}0001Z").symlink_to(copy.path)
     async with app.memory("garbled") as memory:
-        await memory.settled(20)
+        assert await memory.parts.worker.saved(PATIENCE_S)
         found = await memory.recall(BOAT)
         lines = await export_lines(memory, tmp_path)
     assert BOAT not in repr(found.channels)
