@@ -21,6 +21,7 @@ from tests.integration.interfaces.every_tool import TOOLS, done, refused, text, 
 from tests.integration.interfaces.serving import ERAS, Served, pps, wait_for_run_file
 from tests.proving import stranger
 from tests.sampling import sample
+from tests.waiting import settle_until
 
 
 @pytest.mark.parametrize("era", sample(ERAS, 1, "bridge"))  # every tool in each era: test_mcp_http
@@ -136,7 +137,8 @@ async def test_two_bridges_and_a_command_line_at_once_on_one_entity(alone: dict[
             assert result.stderr == ""
         assert (await done(one, "stats"))["turns"] == 43
         assert (await done(two, "stats"))["turns"] == 43
-    assert await asyncio.to_thread(_servers_of, home) == 1
+    # One that came second waits at the first one's lock for a while before it gives up.
+    await settle_until(lambda: _servers_of(home) == 1)
 
 
 def _servers_of(home: Path) -> int:
@@ -162,9 +164,14 @@ async def test_a_write_that_is_given_up_is_carried_through(served: Served) -> No
         call.cancel()
         await asyncio.gather(call, return_exceptions=True)
         again = await done(client, "remember", content="Half said.", source_ref="m1")
-        assert again["state"] in ("duplicate", "done")
+        assert again["state"] in ("duplicate", "done", "accepted")
+
+        async def is_taken_in() -> bool:
+            return not (await done(client, "stats"))["unfinished_jobs"]
+
+        await settle_until(is_taken_in)
         stats = await done(client, "stats")
-        assert (stats["turns"], stats["episodes"], stats["unfinished_jobs"]) == (1, 1, 0)
+        assert (stats["turns"], stats["episodes"]) == (1, 1)
 
 
 def test_a_line_that_is_not_json_does_not_break_the_bridge(served: Served) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +24,7 @@ from pps.server import connect, stop
 from tests.acceptance.outage import embedding
 from tests.integration.interfaces.serving import ERAS, Served, clean_env, pps, serving
 from tests.model_server import model_server
-
-PATIENCE_S = 60.0
-
-
-def until(is_so: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + PATIENCE_S
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+from tests.waiting import PATIENCE_S, wait_until
 
 
 def get(served: Served, path: str) -> httpx.Response:
@@ -156,7 +147,7 @@ def test_health_and_ready_say_that_the_disk_takes_no_writes_and_when_it_does_aga
     probe = served.home / f".probe.{served.run.pid}"
     probe.mkdir()  # as root nothing else refuses a write, short of a full disk
     try:
-        until(lambda: get(served, "/ready").status_code == 503)
+        wait_until(lambda: get(served, "/ready").status_code == 503)
         assert get(served, "/ready").json() == {"status": "not ready"}
         told = get_as_owner(served, "/ready").json()
         assert told["failing"].keys() == {"disk"}
@@ -166,8 +157,8 @@ def test_health_and_ready_say_that_the_disk_takes_no_writes_and_when_it_does_aga
         assert get(served, "/health").json() == {"status": "failing"}
     finally:
         probe.rmdir()
-    until(lambda: get(served, "/ready").status_code == 200)
-    assert get(served, "/health").status_code == 200
+    wait_until(lambda: get(served, "/ready").status_code == 200)
+    wait_until(lambda: get(served, "/health").status_code == 200)
 
 
 def test_ready_and_health_say_that_the_registry_cannot_be_read_and_when_it_can_again(
@@ -179,15 +170,15 @@ def test_ready_and_health_say_that_the_registry_cannot_be_read_and_when_it_can_a
         away = served.home / "registry.away"
         registry.rename(away)
         try:
-            until(lambda: get(served, "/ready").status_code == 503)
+            wait_until(lambda: get(served, "/ready").status_code == 503)
             assert get_as_owner(served, "/ready").json()["failing"].keys() == {"registry"}
             assert get(served, "/health").json() == {"status": "failing"}
             assert not registry.exists(), "what is gone is not made anew"
         finally:
             registry.unlink(missing_ok=True)
             away.rename(registry)
-        until(lambda: get(served, "/ready").status_code == 200)
-        assert get(served, "/health").status_code == 200
+        wait_until(lambda: get(served, "/ready").status_code == 200)
+        wait_until(lambda: get(served, "/health").status_code == 200)
 
 
 def test_ready_and_health_say_that_an_embedder_is_away_and_when_it_answers_again(
@@ -201,14 +192,14 @@ def test_ready_and_health_say_that_an_embedder_is_away_and_when_it_answers_again
             assert get(served, "/ready").status_code == 200
             model.mode = "closed"
             served.link.call("remember", "ana", {"content": "Ana rows.", "wait": "journal"})
-            until(lambda: get(served, "/ready").status_code == 503)
+            wait_until(lambda: get(served, "/ready").status_code == 503)
             failing = get_as_owner(served, "/ready").json()["failing"]
             assert failing.keys() == {"outage"}
             assert "embed" in failing["outage"]
-            until(lambda: get(served, "/health").status_code == 503)
+            wait_until(lambda: get(served, "/health").status_code == 503)
             model.mode = "ok"
-            until(lambda: get(served, "/ready").status_code == 200)
-            assert get(served, "/health").status_code == 200
+            wait_until(lambda: get(served, "/ready").status_code == 200)
+            wait_until(lambda: get(served, "/health").status_code == 200)
 
 
 async def test_a_server_that_ends_is_not_ready_but_healthy(tmp_path: Path) -> None:
