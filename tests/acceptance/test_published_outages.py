@@ -31,7 +31,7 @@ from tests.neo4j_server import Neo4jServer, neo4j_script, start_neo4j
 from tests.old_homes.making import FIXTURES, ON_NEO4J, environment, unpack
 from tests.old_homes.neo4j_groups import delete_group, dump_group, load_group
 from tests.sampling import sized
-from tests.waiting import settle_until, wait_until
+from tests.waiting import PATIENCE_S, settle_until, wait_until
 
 pytestmark = [pytest.mark.neo4j, pytest.mark.timeout(900)]
 
@@ -216,7 +216,7 @@ async def test_what_is_published_no_more_is_removed_when_neo4j_is_back_after_a_r
                     await memory.remember("Kim sails.", nodes=[NodeDraft("Kim"), NodeDraft("Boat")])
                 await app.publish(name)
                 async with app.memory(name) as memory:
-                    await publisher_of(memory).catch_up(60)
+                    await publisher_of(memory).catch_up(PATIENCE_S)
                     groups[name] = memory.entity.group
             await gate.cut()
             assert (await app.unpublish("stopped")).waits_for
@@ -269,7 +269,7 @@ async def test_a_home_whose_graph_is_on_neo4j_alone_waits_for_it_and_changes_not
                 assert {uuid for kind in expected for uuid in expected[kind]} <= {
                     uuid for kind in tables for uuid in tables[kind]
                 }
-                await publisher_of(memory).catch_up(60)
+                await publisher_of(memory).catch_up(PATIENCE_S)
             after = await dump_group(neo4j_server, group)
             assert len(after) >= len(before)
         finally:

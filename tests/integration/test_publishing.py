@@ -32,6 +32,7 @@ from pps.store.graph_tables import GraphTables
 from pps.store.sql_graph import SqlGraphStore
 from tests.neo4j_server import Neo4jServer
 from tests.postgresql_server import PostgresqlServer
+from tests.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.neo4j
 
@@ -92,7 +93,7 @@ async def told(memory: Memory) -> None:
 
 
 async def same_on_both(memory: Memory, server_store: OnServer) -> None:
-    await publisher_of(memory).catch_up(60)
+    await publisher_of(memory).catch_up(PATIENCE_S)
     tables = SqlGraphStore(GraphTables(memory.parts.journal, indexes=memory.parts.indexes))
     expected = await digests_of(tables, vectors=True)
     assert await digests_of(server_store(memory.entity.group), vectors=True) == expected
@@ -198,6 +199,11 @@ async def test_recipes_run_on_neo4j_and_wait_for_it(app: App) -> None:
     await app.create("ana", store="neo4j")
     async with app.memory("ana") as memory:
         await told(memory)
+        # Its indexes are made there first; what comes after is what a recall waits for.
+        await publisher_of(memory).catch_up(PATIENCE_S)
+        await memory.remember(
+            "Ana owns a boat.", source_ref="boat", facts=[FactDraft("Ana", "OWNS", "boat")]
+        )
         for recipe in RECIPES:
             found = await memory.recall("where does Ana live?", profile=recipe)
             texts = [hit.text for channel in found.channels.values() for hit in channel.hits]
@@ -210,7 +216,7 @@ async def test_stock_graphiti_finds_on_a_published_group_what_a_recall_finds(
     await app.create("ana", store="neo4j")
     async with app.memory("ana") as memory:
         await told(memory)
-        await publisher_of(memory).catch_up(60)
+        await publisher_of(memory).catch_up(PATIENCE_S)
         query = "where does Ben live?"
         at = settings.neo4j
         graphiti = Graphiti(
@@ -315,7 +321,7 @@ async def test_what_others_change_on_neo4j_is_named_and_written_over(
     await app.create("ana", store="neo4j")
     async with app.memory("ana") as memory:
         await told(memory)
-        await publisher_of(memory).catch_up(60)
+        await publisher_of(memory).catch_up(PATIENCE_S)
         assert (await memory.ledger()).problems == ()
         store = server_store(memory.entity.group)
         facts = await store.scan_facts("", 100)

@@ -20,7 +20,7 @@ from pps.isolation.recipes import RECIPES
 from pps.isolation.store_neo4j import Neo4jStore
 from pps.memory import Memory
 from tests.postgresql_server import PostgresqlServer
-from tests.waiting import settle_until
+from tests.waiting import PATIENCE_S, settle_until
 
 pytestmark = [pytest.mark.neo4j, pytest.mark.timeout(300)]
 
@@ -43,7 +43,7 @@ async def app(shared_settings: Settings) -> AsyncIterator[App]:
                     facts=[FactDraft("Kim", "ALLERGIC_TO", mark, text=text)],
                 )
                 assert await memory.settled()
-                await publisher_of(memory).catch_up(60)
+                await publisher_of(memory).catch_up(PATIENCE_S)
         yield opened
 
 
@@ -76,7 +76,7 @@ async def test_publishing_anew_and_stopping_for_one_leave_the_graph_of_another(
     assert before["facts"]
     await app.publish("ana", anew=True)
     async with app.memory("ana") as memory:
-        await publisher_of(memory).catch_up(60)
+        await publisher_of(memory).catch_up(PATIENCE_S)
     assert await published(app, "ana", on_server) == own
     assert await published(app, "bea", on_server) == before
     state = await app.unpublish("ana")
@@ -111,7 +111,7 @@ async def test_of_two_in_one_database_each_is_published_and_removed_alone(
                 await memory.remember(text, source_ref=str(number), facts=[fact])
                 assert await memory.settled()
                 if (publisher := memory.parts.indexer.publisher) is not None:
-                    await publisher.catch_up(60)
+                    await publisher.catch_up(PATIENCE_S)
 
         for name in MARKS:
             await app.create(name)
@@ -159,7 +159,7 @@ async def test_an_id_that_another_group_has_is_not_taken_from_it(
         await memory.parts.client.apply(GraphChange(nodes=[kim]))
         await memory.remember("Kim sails.", nodes=[NodeDraft("Boat")])
         publisher = publisher_of(memory)
-        await publisher.catch_up(60)
+        await publisher.catch_up(PATIENCE_S)
         assert [*(await publisher.state()).refused] == [kim.uuid]
         assert any(kim.uuid in problem for problem in (await memory.health()).problems)
         store = on_server(memory.entity.group)

@@ -47,10 +47,14 @@ def without_socket(folder: Path) -> dict[str, str]:
     return {"XDG_RUNTIME_DIR": "", "TMPDIR": str(deep)}
 
 
+_OF_A_JOB = ("state", "nodes", "facts", "edges", "tags", "skipped")
+
+
 class PatientLink(Link):
     """The owner's link. A write that is to be done before it returns is, also where it takes a busy server longer.
 
-    An operation answers "accepted" after two seconds; what reads next would not find what was written.
+    An operation answers "accepted" after two seconds, and what reads next would not find what was written. This waits
+    on and returns what the answer would have been, unless a model has yet to read a turn.
     """
 
     def call(
@@ -63,17 +67,27 @@ class PatientLink(Link):
             turns = [record["turn"] for record in data.get("records", ())]
             turns += [data["turn_id"]] if data.get("turn_id") else []
             wait_until(lambda: self._are_saved(entity, turns))
+            jobs = self._jobs(entity, turns)
+            if jobs and all(job["state"] in ("done", "failed") for job in jobs):
+                data |= {
+                    name: jobs[-1][name] for name in _OF_A_JOB if name in data.keys() & jobs[-1]
+                }
         return answer
 
     def _are_saved(self, entity: str, turns: Sequence[str]) -> bool:
         """Tell whether turns can be found, though a model may have yet to read them."""
-        jobs = [super(PatientLink, self).call("job_status", entity, {"id": id}) for id in turns]
-        is_saving = any(
-            job["data"]["state"] in ("queued", "running") and job["data"]["stage"] == "save"
-            for job in jobs
-        )
-        stats = super().call("stats", entity, {})["data"]
-        return not is_saving and not stats["index_lag"]
+        waiting = [
+            job
+            for job in self._jobs(entity, turns)
+            if (job["state"], job["stage"]) in (("queued", "save"), ("running", "save"))
+        ]
+        return not waiting and not super().call("stats", entity, {})["data"]["index_lag"]
+
+    def _jobs(self, entity: str, turns: Sequence[str]) -> list[dict[str, Any]]:
+        return [
+            super(PatientLink, self).call("job_status", entity, {"id": turn})["data"]
+            for turn in turns
+        ]
 
 
 @dataclass
