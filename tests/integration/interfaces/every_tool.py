@@ -9,6 +9,8 @@ from typing import Any
 from mcp.client.client import Client
 from mcp_types import CallToolResult
 
+from tests.waiting import settle_until
+
 TOOLS = {
     "ambient_recall",
     "recall",
@@ -87,6 +89,8 @@ OF_MANY = {"list_vaults"}
 """Tools whose answer is of several entities; every other one names its own."""
 TIMED = {"remember", "add_event", "update", "append"}
 """Tools whose answer says how long it took."""
+_OF_A_PROJECT = {"project", "project_path"}
+"""Arguments of tools of projects; such a client is told nothing of jobs."""
 
 
 def text(result: CallToolResult) -> str:
@@ -104,7 +108,20 @@ async def done(client: Client, tool: str, /, **arguments: object) -> dict[str, A
         assert result.structured_content["entity"]
     if tool in TIMED:
         assert 0 < result.structured_content["duration_ms"] <= took_ms
+        if arguments.get("wait") != "journal" and not arguments.keys() & _OF_A_PROJECT:
+            await _taken_in(client, result.structured_content)
     return result.structured_content
+
+
+async def _taken_in(client: Client, receipt: dict[str, Any]) -> None:
+    """Wait until what is on disk can be found: on a busy machine that takes longer than a call waits."""
+
+    async def is_done() -> bool:
+        job = await done(client, "job_status", id=receipt["turn_id"])
+        return job["state"] not in ("queued", "running")
+
+    if receipt["state"] == "accepted":
+        await settle_until(is_done)
 
 
 async def refused(client: Client, tool: str, /, **arguments: object) -> str:
