@@ -155,7 +155,8 @@ class Memory:
             parts  # for who measures what a memory stands on; a write there goes round the checks
         )
         self._actor = ""
-        self._noting: set[asyncio.Task[None]] = set()
+        self._noting: dict[asyncio.Task[None], str] = {}
+        """What writes down what a session was shown, after the answer → the session."""
         journal = parts.journal
         told = self.remember_many
         hooks = parts.topics.in_hooks
@@ -677,6 +678,11 @@ class Memory:
     async def _pack(self, request: AmbientRequest, *, is_noted: bool = True) -> Pack:
         parts = self.parts
         session = self._identifier(request.session or "")
+        earlier = [
+            task for task, shown_to in self._noting.items() if session and shown_to == session
+        ]
+        if earlier:  # what was shown a moment ago is not shown again
+            await asyncio.wait(earlier)
         name = self.entity.name
         ambient = Ambient(
             name,
@@ -694,8 +700,7 @@ class Memory:
         noting = parts.journal.given.record_if_room(
             session, request.mode, pack.tokens if pack.sections else 0, pack.shown
         )
-        self._noting.add(
-            task := asyncio.create_task(noting)
-        )  # after the answer; ``close`` waits for it
-        task.add_done_callback(self._noting.discard)
+        task = asyncio.create_task(noting)  # after the answer; ``close`` waits for it
+        self._noting[task] = session
+        task.add_done_callback(self._noting.pop)
         return pack

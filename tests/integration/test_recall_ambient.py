@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -12,6 +14,7 @@ from pps.config import EmbedderSettings, Settings
 from pps.context.fence import without_packs
 from pps.core.errors import StoreUnavailable
 from pps.core.values import FactDraft
+from pps.journal.usage import Given
 from pps.memory import Memory
 from pps.models.token_counts import count_tokens
 from tests.integration.recall_scene import START, play
@@ -95,6 +98,27 @@ async def test_one_pack_has_every_section_and_a_channel_that_fails_is_named_and_
     assert set(part.sections) == set(whole.sections) - {"facts"}
     for heading in ("Anchors", "Summaries"):
         assert _section(part.text, heading) == _section(whole.text, heading)
+
+
+async def test_what_was_shown_is_not_shown_again_though_it_is_still_being_noted(
+    scene: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    may_write = asyncio.Event()
+    record = Given.record
+
+    async def record_late(given: Given, *what: Any) -> None:
+        await may_write.wait()
+        await record(given, *what)
+
+    monkeypatch.setattr(Given, "record", record_late)
+    first = await scene.ambient_recall("Mira and the roses", session="quick")
+    assert first.shown
+    second = asyncio.create_task(scene.ambient_recall("Mira and the roses", session="quick"))
+    other = await scene.ambient_recall("Mira and the roses", session="another")
+    assert other.shown == first.shown, "a session waits for no other"
+    assert not second.done()
+    may_write.set()
+    assert not set(first.shown) & set((await second).shown)
 
 
 def _section(text: str, heading: str) -> str:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.integration.hooks.acting import Session
 from tests.integration.interfaces.serving import Served
+from tests.waiting import wait_until
 
 TOLD = (
     "The oven in the shop runs 20 degrees hot.",
@@ -65,9 +67,15 @@ def test_how_much_was_given_is_counted_by_session(served: Served, bakery: Path) 
     session = Session(served.home, bakery)
     for prompt in ("Who is Oblomov, the landlord?", "thanks!"):
         ask(session, prompt)
+
+    def of_this_session() -> list[dict[str, Any]]:
+        report = served.link.call("injected", "bakery", {"days": 1})["data"]
+        return [one for one in report["latest"] if one["session"] == session.id]
+
+    # What was given is noted after the answer.
+    wait_until(lambda: [one["prompts"] for one in of_this_session()] == [2])
+    [mine] = of_this_session()
+    assert mine["empty"] == 1
+    assert 0 < mine["tokens"] < 1_000
     report = served.link.call("injected", "bakery", {"days": 1})
-    assert isinstance(report["data"], dict)
-    mine = [one for one in report["data"]["latest"] if one["session"] == session.id]
-    assert [(one["prompts"], one["empty"]) for one in mine] == [(2, 1)]
-    assert 0 < mine[0]["tokens"] < 1_000
     assert f"{session.id}: 2 prompts, 1 with nothing" in str(report["text"])
