@@ -73,8 +73,7 @@ def jonas(served: Served) -> Served:
 def window(browser: Chromium, jonas: Served) -> Iterator[Window]:
     with browser.window(jonas, "jonas") as window:
         yield window
-        # The browser notes that the profile of who was just forgotten is gone.
-        window.said[:] = [message for message in window.said if "404" not in message]
+        window.pass_over_what_is_gone()
         window.is_well()
 
 

@@ -202,6 +202,8 @@ def test_a_fact_is_corrected_and_forgotten_only_after_what_would_go_was_shown(
     _fact(mira, "Wren is allergic to hazelnuts.")  # nothing is gone yet
     window.page.click("text=Forget this fact")
     window.page.wait_for_selector("main[data-view=home] h1")
+    window.rest()
+    window.pass_over_what_is_gone()
     assert "hazelnuts." not in str(mira.link.call("timeline", "mira", {"limit": 100})["text"])
 
 
