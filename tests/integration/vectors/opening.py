@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sqlite3
-import time
 from contextlib import closing
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import numpy as np
 from pps.index.vector_index import IN_MEMORY, VectorIndex
 from pps.models.protocols import Fingerprint
 from tests.index_data import FINGERPRINT, GROUP, rows_of
+from tests.waiting import wait_until
 
 
 def opened(
@@ -26,10 +26,7 @@ def opened(
 
 def wait_built(index: VectorIndex, collection: str = "facts") -> None:
     """Wait until a collection that is too large for memory is searched in Chroma."""
-    deadline = time.monotonic() + 60
-    while not index.is_built(collection):
-        assert time.monotonic() < deadline, f"{collection} is not built after 60 s"
-        time.sleep(0.01)
+    wait_until(lambda: index.is_built(collection), pause_s=0.01)
 
 
 def closed_with(path: Path, vectors: np.ndarray) -> None:

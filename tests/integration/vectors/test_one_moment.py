@@ -13,7 +13,7 @@ import pytest
 from pps.index.flat_index import FlatIndex
 from pps.index.vector_index import VectorRow
 from tests.index_data import DIMENSION, clustered, rows_of
-from tests.integration.vectors.opening import in_chroma, opened
+from tests.integration.vectors.opening import in_chroma, opened, wait_built
 
 
 @pytest.fixture
@@ -66,7 +66,8 @@ def test_what_changes_while_chroma_is_built_is_found_before_during_and_after(
     index.replace("facts", rows_of(vectors[2000:2100], start=2000))
     changed = 0
     while not index.is_built("facts") or changed < 40:
-        assert changed < 900
+        if changed == 800:  # a busy machine builds longer than there are rows to change
+            wait_built(index)
         new, moved, gone = 2100 + changed, changed, 1000 + changed
         index.replace("facts", rows_of(vectors[new : new + 1], start=new))
         index.replace("facts", [VectorRow(f"o{moved}", 0, -vectors[moved])])
