@@ -345,7 +345,7 @@ def test_a_killed_server_is_replaced_and_nothing_acknowledged_is_lost(
 
 def test_a_server_started_by_need_ends_when_idle(tmp_path: Path) -> None:
     home = tmp_path / "home"
-    env = clean_env(home, PPS_SERVER__IDLE_STOP_S="1")
+    env = clean_env(home, PPS_SERVER__IDLE_STOP_S="5")
     try:
         assert pps(env, "entity", "create", "ana").returncode == 0
         assert wait_for_run_file(home).auto
