@@ -10,6 +10,7 @@ from pps.entities.registry import Registry
 from pps.journal.journal import Journal
 from pps.store.graph_tables import GraphTables
 from pps.store.sql_graph import clear
+from tests.held_files import files_below, paths_below
 
 
 def deleted(registry: Registry, name: str) -> None:
@@ -22,12 +23,17 @@ def deleted(registry: Registry, name: str) -> None:
 def left_in(home: Path, words: Sequence[str]) -> list[str]:
     """Return the files below a folder that hold one of some words, or are called by one."""
     wanted = [word.encode() for word in words]
-    return [
+    called = {
         str(path.relative_to(home))
-        for path in sorted(home.rglob("*"))
+        for path in paths_below(home)
         if any(word in str(path.relative_to(home)) for word in words)
-        or (path.is_file() and any(word in path.read_bytes() for word in wanted))
-    ]
+    }
+    holding = {
+        str(path.relative_to(home))
+        for path, content in files_below(home)
+        if any(word in content for word in wanted)
+    }
+    return sorted(called | holding)
 
 
 async def lose_graph(app: App, name: str) -> None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 import base64
 from pathlib import Path
 
+from tests.held_files import files_below
+
 _BODY = "\n".join("b1C2d3E4f5G6h7I8" * 4 for _ in range(6))
 PRIVATE_KEY = f"-----BEGIN RSA {'PRIVATE'} KEY-----\n{_BODY}\nb1C2d3E4f5Gw==\n-----END RSA {'PRIVATE'} KEY-----"
 PUTTY_KEY = f"PuTTY-User-Key-{'File'}-2: ssh-rsa\nPrivate-Lines: 6\n{_BODY}\nPrivate-MAC: 0a1b2c3d4e5f60718293"
@@ -147,8 +149,8 @@ PARTS = [secret.split("\n")[1 if "\n" in secret else 0] for _, secret in SECRETS
 def holding(folder: Path) -> dict[str, str]:
     """Return file → a secret that it holds, or that is in its name, in any encoding that a store might use."""
     found: dict[str, str] = {}
-    for file in (one for one in folder.rglob("*") if one.is_file()):
-        data, name = file.read_bytes(), str(file.relative_to(folder))
+    for file, data in files_below(folder):
+        name = str(file.relative_to(folder))
         for part in PARTS:
             if part in name or any(
                 part.encode(code) in data for code in ("utf-8", "utf-16-le", "utf-32-le")

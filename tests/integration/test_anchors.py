@@ -22,6 +22,7 @@ from pps.ingest.anchors import AnchorInfo, Anchors, ResyncReport
 from pps.journal.journal import Journal
 from pps.models.hash import HashEmbedder
 from pps.models.protocols import Matrix
+from tests.held_files import files_below
 
 
 class Counting(HashEmbedder):
@@ -184,11 +185,7 @@ async def test_a_deleted_anchor_is_gone_from_disk_and_indexes(place: Place) -> N
     assert place.names() == []
     assert await place.found("lapsang") == []
     assert await place.near("lapsang pot") == []
-    left = [
-        path
-        for path in place.folder.parent.rglob("*")
-        if path.is_file() and b"xylophone" in path.read_bytes()
-    ]
+    left = [path for path, content in files_below(place.folder.parent) if b"xylophone" in content]
     assert left == []
     with pytest.raises(NotFound):
         await place.anchors.delete("tea")

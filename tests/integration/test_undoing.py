@@ -11,6 +11,7 @@ import pytest
 from pps.core.errors import Changed, InvalidRequest, NotFound
 from pps.core.values import FactDraft
 from pps.ingest.correcting import RightFact
+from tests.held_files import files_below
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -192,4 +193,4 @@ async def test_changes_come_in_pages_the_latest_first(ana: Memory) -> None:
 
 
 def _nowhere(folder: Path, word: bytes) -> bool:
-    return not [path for path in folder.rglob("*") if path.is_file() and word in path.read_bytes()]
+    return not [path for path, content in files_below(folder) if word in content]

@@ -13,6 +13,7 @@ from pps.config import EmbedderSettings, Settings
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.values import Node, NodeDraft, Turn
 from pps.memory import Memory
+from tests.held_files import files_below
 from tests.secrets import SECRETS
 
 
@@ -151,8 +152,7 @@ async def test_forgetting_a_record_erases_its_source_and_every_version_from_the_
             assert [(fact.subject, fact.object) for fact in facts] == [
                 (kept.node_id, again.node_id)
             ]
-    files = [one for one in tmp_path.rglob("*") if one.is_file()]  # noqa: ASYNC240
-    held = b"".join(file.read_bytes() for file in files)
+    held = b"".join(content for _, content in files_below(tmp_path))
     assert [word for word in (b"zanzibar", b"quixotic", b"wilhelmina") if word in held] == []
 
 

@@ -17,6 +17,7 @@ from pps.config import EmbedderSettings, ExtractorSettings, JobsSettings, Settin
 from pps.core.values import FactDraft
 from pps.memory import Memory
 from tests import stand_in
+from tests.held_files import files_below
 from tests.waiting import PATIENCE_S
 
 LIVES = {
@@ -65,10 +66,11 @@ def asked(command: Path) -> list[str]:
 
 def kept(folder: Path, word: str) -> list[str]:
     """Return the files below a folder that hold a word, but the graph's own: its log keeps what it was told a while."""
-    files = [
-        path for path in folder.rglob("*") if path.is_file() and not path.name.startswith("graph.")
+    return [
+        path.name
+        for path, content in files_below(folder)
+        if word.encode() in content and not path.name.startswith("graph.")
     ]
-    return [path.name for path in files if word.encode() in path.read_bytes()]
 
 
 async def test_a_prompt_holds_turns_facts_and_names_of_one_entity_alone(

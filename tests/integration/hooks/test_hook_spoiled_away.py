@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from collections.abc import Generator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -144,7 +145,9 @@ def test_what_is_left_of_a_spoiled_payload_is_spooled_whole_and_taken_in(
     assert all(read_event(one) for one in in_spool(home))
     with serving(home):
         wait_until(lambda: not spool.waiting(home))
-        assert list(spool.spool_folder(home).iterdir()) == []
+        for draft in spool.spool_folder(home).glob(".*"):  # of a hook whose time was up as it wrote
+            os.utime(draft, (0, 0))
+        wait_until(lambda: list(spool.spool_folder(home).iterdir()) == [])
     turns = [
         turn for session in {one.session for one in SAMPLE} for turn in turns_of(home, session)
     ]

@@ -14,6 +14,7 @@ import pytest
 from mcp.client.client import Client
 
 from pps.core.errors import NotFound
+from tests.held_files import files_below
 from tests.integration.interfaces.every_tool import done, refused
 from tests.integration.interfaces.serving import ERAS, Served
 from tests.sampling import sample
@@ -199,9 +200,7 @@ async def _hand_out(client: Client, served: Served, project: str, node: str) -> 
     waiting = done(client, "wait_for_agents", project=project, ids=ids, timeout_s=60)
     ended, _ = await asyncio.gather(waiting, asyncio.to_thread(run))
     assert ended["all_done"] is True
-    assert not any(
-        secret.encode() in file.read_bytes() for file in served.home.rglob("*") if file.is_file()
-    )
+    assert not any(secret.encode() in content for _, content in files_below(served.home))
     assert [(one["state"], one.get("result"), one.get("error")) for one in ended["tasks"]] == [
         ("done", "It is read.", None),
         ("failed", None, "no paper"),

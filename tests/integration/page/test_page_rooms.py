@@ -21,6 +21,7 @@ import pytest
 from pps.server import runfile
 from tests.chat_server import ChatMode, ChatServer
 from tests.chromium import Chromium, Window
+from tests.held_files import files_below
 from tests.integration.interfaces.serving import (
     Served,
     clean_env,
@@ -110,8 +111,7 @@ def house(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[House]:
 
         def find(name: str, text: str) -> list[str]:
             folder = served.home / "entities" / name
-            files = [path for path in sorted(folder.rglob("*")) if path.is_file()]
-            found = [str(path) for path in files if text.encode() in path.read_bytes()]
+            found = [str(path) for path, content in files_below(folder) if text.encode() in content]
             if database is None:
                 return found
             looking = database.rows_with(text, _group_of(served, name))
@@ -194,8 +194,9 @@ def test_an_evening_of_forty_messages_with_a_late_guest_and_a_secret(
         wait_until(lambda name=name: bool(house.find(name, "Between us?")))
         assert house.find(name, CANARY) == [], "its bytes"
     wait_until(lambda: bool(house.find("olga", CANARY)))
-    for path in (served.home / "test-server.log", *served.home.glob("registry.db*")):
-        assert CANARY.encode() not in path.read_bytes()
+    for path, content in files_below(served.home):
+        if path.name == "test-server.log" or path.name.startswith("registry.db"):
+            assert CANARY.encode() not in content
 
 
 def _link_to(served: Served, name: str) -> str:

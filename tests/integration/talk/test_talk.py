@@ -16,6 +16,7 @@ import pytest
 
 from tests.browser_session import page_of
 from tests.chat_server import ChatMode, ChatServer
+from tests.held_files import files_below
 from tests.integration.interfaces.serving import Served, killed_at_the_end, serving
 from tests.room_socket import SocketProblem, haven_of, let_answer, room_socket
 from tests.waiting import wait_until
@@ -368,7 +369,7 @@ def test_entities_answer_each_other_a_bounded_number_of_times(
 def bytes_of(served: Served, name: str) -> bytes:
     """Return all that an entity's folder holds."""
     folder = served.home / "entities" / name
-    return b"".join(path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file())
+    return b"".join(content for _, content in files_below(folder))
 
 
 def test_an_evening_of_forty_messages_with_a_late_guest_and_a_secret(
