@@ -58,7 +58,12 @@ class PatientLink(Link):
     """
 
     def call(
-        self, operation: str, entity: str, arguments: Mapping[str, Any], *, timeout_s: float = PATIENCE_S
+        self,
+        operation: str,
+        entity: str,
+        arguments: Mapping[str, Any],
+        *,
+        timeout_s: float = PATIENCE_S,
     ) -> dict[str, Any]:
         answer = super().call(operation, entity, arguments, timeout_s=timeout_s)
         data = answer["data"]
