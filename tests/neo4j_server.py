@@ -19,6 +19,8 @@ QUICK = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=128m"
 """Java's compiler in its first stage alone: a test run is short, and the start takes half the time."""
 PLANNED_ONCE = "dbms.cypher.min_replan_interval=1h"
 """Tests fill and empty their groups all the time; planning statements anew for that was half of the server's work."""
+_START_S = 500
+"""How long a start may take: on a busy machine it takes minutes."""
 
 # Read before any test cleans it: Java and Maven are found as the person who runs the tests has them.
 _ENVIRONMENT = {
@@ -72,7 +74,7 @@ def start_neo4j(data: Path, *, port: int = 0, password: str = "") -> Neo4jServer
         "--with-pid",
         str(os.getpid()),
     )
-    words += ("--conf", str(conf))
+    words += ("--conf", str(conf), "--wait", str(_START_S))
     answer = neo4j_script(*words, NEO4J_PASSWORD=password, JDK_JAVA_OPTIONS=QUICK)
     if answer.returncode:
         raise CannotStart(answer.stderr.strip() or answer.stdout.strip())

@@ -115,7 +115,7 @@ def postgresql_script(*words: str, **environment: str) -> subprocess.CompletedPr
 def start_postgresql(folder: Path) -> PostgresqlServer:
     """Start a server that ends with this process at the latest; raise CannotStart with the reason."""
     answer = postgresql_script(
-        "start", "--json", "--data", str(folder), "--with-pid", str(os.getpid())
+        "start", "--json", "--data", str(folder), "--with-pid", str(os.getpid()), "--wait", "240"
     )
     if answer.returncode:
         raise CannotStart(answer.stderr.strip() or answer.stdout.strip())

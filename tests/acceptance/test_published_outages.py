@@ -36,6 +36,8 @@ from tests.waiting import PATIENCE_S, settle_until, wait_until
 pytestmark = [pytest.mark.neo4j, pytest.mark.timeout(900)]
 
 TURNS = sized(240, 1_000)
+PEOPLE = 100
+"""More than the merges of the long form: a name that was merged stays a name of what it was merged into."""
 HOME = "home_60bedfb"
 
 
@@ -135,7 +137,7 @@ async def in_tables(memory: Memory) -> dict[str, Digests]:
 async def work(memory: Memory, turns: int, chance: random.Random) -> None:
     """Tell a memory some turns; forget one now and then, and merge two nodes of it."""
     for number in range(turns):
-        person, place = f"Person {chance.randrange(20)}", f"Place {chance.randrange(40)}"
+        person, place = f"Person {chance.randrange(PEOPLE)}", f"Place {chance.randrange(40)}"
         text = f"{person} went to {place} on day {chance.randrange(10**6)}."
         told = await memory.remember(
             text,

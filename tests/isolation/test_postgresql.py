@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,9 +20,11 @@ from pps.core.ids import new_group
 from pps.core.sql import Connection
 from pps.core.time import now
 from pps.core.values import Fact, Node
+from pps.journal import postgresql
 from pps.journal.entries import JobPayload, NodeDraft, TurnDraft
 from pps.journal.journal import Journal
 from pps.journal.postgresql import MIGRATIONS, Database, database_of
+from pps.journal.postgresql_statements import Statement, translated
 from pps.proof.arena import Arena
 from pps.proof.verify import attack, throw_away, verify
 from pps.store.graph_tables import GraphTables
@@ -225,6 +228,31 @@ def test_tables_that_are_not_guarded_are_refused(postgresql_server: PostgresqlSe
         server.as_superuser(statement, "SELECT 1")
         with pytest.raises(ConfigError, match="row-level security is not forced on turns"):
             database_of(server.settings)
+
+
+_GROUP_CONDITION = re.compile(r"\b(?:\w+\.)?(?:grp|group_id) = (:\w+|\?)")
+
+
+async def test_with_the_group_taken_out_of_every_statement_no_attack_gets_through(
+    postgresql_server: PostgresqlServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Row-level security alone holds: what each statement of PPS says of the group is replaced by what is always true."""
+    without_group = 0
+
+    def translated_without_group(statement: str) -> Statement:
+        nonlocal without_group
+        text, count = _GROUP_CONDITION.subn(r"CAST(\1 AS TEXT) IS NOT NULL", statement)
+        without_group += bool(count)
+        return translated(text)
+
+    settings = Settings(
+        home=tmp_path / "home", store="postgresql", postgresql=postgresql_server.settings
+    )
+    async with throw_away(settings) as (folder, store), Arena.open(folder, store) as arena:
+        monkeypatch.setattr(postgresql, "translated", translated_without_group)
+        report = await attack(arena, operations=sized(300, 3_000), seed=39)
+    assert without_group > report.total
+    assert (report.leaks, report.told_apart, report.broken) == ((), (), ())
 
 
 async def test_with_row_level_security_off_the_suite_reports_leaks(
