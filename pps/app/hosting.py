@@ -7,7 +7,7 @@ import contextlib
 import copy
 import logging
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta, tzinfo
 from functools import partial
@@ -115,6 +115,7 @@ class App:
         self._damage = TextDamage()
         self.makes_namespaces = False  # a server makes those in Chroma before they are needed
         self._actor = ""
+        self._told_of_leaving: list[Callable[[str], Awaitable[None]]] = []
         self.clock: Callable[[], datetime] = lambda: time.now()  # by which squads deliver and lease
 
     def by(self, actor: str) -> App:
@@ -247,6 +248,7 @@ class App:
             StoreConflict: It is in use and stays so for 30 s, or another process has it open; nothing was changed.
             StoreError: Something of it could not be removed; the next start tries again.
         """
+        await self._tell_of_leaving(name)
         async with self._gate(name):
             finished = await self._erasing.finished(name)
             if finished:
@@ -374,10 +376,23 @@ class App:
 
     async def archive(self, name: str, *, undo: bool = False) -> None:
         self.registry.get(name)
+        await self._tell_of_leaving(name)
         async with self._gate(name):
             await self._unused(name)
             await self._close(name)
             await asyncio.to_thread(self.registry.archive, name, undo=undo)
+
+    def hear_of_leaving(self, listener: Callable[[str], Awaitable[None]]) -> Callable[[], None]:
+        """Call a listener with each name that is about to be archived or deleted; return what ends that.
+
+        Whoever uses a memory for long, such as an answer that streams, then lets go of it: the deletion waits until it has.
+        """
+        self._told_of_leaving.append(listener)
+        return lambda: self._told_of_leaving.remove(listener)
+
+    async def _tell_of_leaving(self, name: str) -> None:
+        for listener in tuple(self._told_of_leaving):
+            await listener(name)
 
     async def extract_by(self, name: str, command: str) -> None:
         """Let a command read an entity's turns from now on; an empty one takes that back.

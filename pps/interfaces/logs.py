@@ -31,13 +31,15 @@ _CHATTY = (
     "asyncio",
     "graphiti_core",
 )
+_QUOTING = ("anthropic", "openai")
+"""Libraries that log at debug whatever they send, so also what is off the record."""
 _TEXT = "%(asctime)s %(levelname)s [%(request)s] %(name)s: %(message)s"
 
 
 def set_up(level: str, logs: LogSettings | None = None, *, file: Path | None = None) -> None:
     """Send this process's logs to stderr, or to a file.
 
-    Libraries are heard from ``warning`` up unless at debug.
+    Libraries are heard from ``warning`` up unless at debug; those that log what they send, always.
 
     Args:
         level: ``debug``, ``info``, ``warning`` or ``error``.
@@ -57,9 +59,9 @@ def set_up(level: str, logs: LogSettings | None = None, *, file: Path | None = N
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level.upper())
-    if level != "debug":
-        for name in _CHATTY:
-            logging.getLogger(name).setLevel(logging.WARNING)
+    quiet = _QUOTING if level == "debug" else (*_CHATTY, *_QUOTING)
+    for name in quiet:
+        logging.getLogger(name).setLevel(logging.WARNING)
 
 
 def _add_request(record: logging.LogRecord) -> bool:

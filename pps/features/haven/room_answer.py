@@ -74,8 +74,9 @@ class RoomAnswer:
 
     Attributes:
         message: As far as it has come.
-        audience: Names of those who were in the room when it began.
-        is_stopped: The person ended it.
+        audience: Names of those who have been in the room since it began.
+        is_stopped: The person ended it, or its author is about to be archived or deleted.
+        is_finished: What came of it is kept.
     """
 
     def __init__(
@@ -85,6 +86,7 @@ class RoomAnswer:
         self.message = message
         self.audience = tuple(audience)
         self.is_stopped = False
+        self.is_finished = asyncio.Event()
         self._hear = hear
         self._row = ""
         self._giving: asyncio.Task[None] | None = None
@@ -125,6 +127,10 @@ class RoomAnswer:
         if self._giving is not None:
             self._giving.cancel()
 
+    def lose(self, name: str) -> None:
+        """Take an entity off those who hear this: it left the room while this was said, and may come back meanwhile."""
+        self.audience = tuple(other for other in self.audience if other != name)
+
     async def drop_note(self, messages: RoomMessages) -> None:
         """Erase what was kept of it while it came: it is a message now, or nothing."""
         if self._row:
@@ -146,7 +152,7 @@ class RoomAnswer:
         tools = RoomTools(memory, calls, room.id, off_record)
         try:
             async with asyncio.timeout(_LONGEST_S):
-                await self._rounds(model, list(prompt.messages), tools, messages)
+                await self._rounds(model, list(prompt.messages), tools, messages, tokens_per_day)
         except TimeoutError:
             raise AnswerEnded(f"it took longer than {_LONGEST_S:.0f} s") from None
         if not self.message.text.strip():
@@ -158,6 +164,7 @@ class RoomAnswer:
         chat: list[ChatMessage],
         tools: RoomTools,
         messages: RoomMessages,
+        tokens_per_day: int,
     ) -> None:
         for number in range(MOST_ROUNDS):
             offered = tools.offered(number) if model.calls_tools else ()
@@ -189,6 +196,7 @@ class RoomAnswer:
                 result = await tools.call(call)
                 chat.append(ChatMessage("tool", result, call_id=call.id))
             self.message = replace(self.message, written=tuple(tools.written))
+            await _check_budget(messages, tokens_per_day)
 
     def _add(self, text: str, begun: int) -> None:
         before = self.message.text

@@ -7,6 +7,7 @@ message or answer is kept at a time in a room, under its lock; everybody who lis
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import re
 import uuid
@@ -17,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from typing import TypeAlias
 
 from pps.app import App
-from pps.core.errors import InvalidRequest, NotFound, PPSError
+from pps.core.errors import InvalidRequest, NotFound, Overloaded, PPSError
 from pps.core.ids import EntityId
 from pps.core.log_context import unforeseen
 from pps.core.time import now
@@ -33,6 +34,7 @@ MOST_WITHOUT_PERSON = 6
 """Most answers to what entities said, after one message of the person."""
 _MOST_WAITING = 50
 _SHOWN_OFF_RECORD = 200
+_LET_GO_S = 30.0
 _PAGE, _PAGE_CHARACTERS = 100, 1_000_000
 _INSIDE = "something went wrong inside PPS; its log says what"
 Event: TypeAlias = dict[str, JSON]
@@ -83,6 +85,7 @@ class Talk:
         self._rooms = app.registry.rooms
         self._live: dict[str, _Live] = {}
         self._house: list[Listener] = []
+        self._end_hearing = app.hear_of_leaving(self._let_go)
 
     # Who may see what
 
@@ -206,6 +209,8 @@ class Talk:
                 live.answer.stop()
         async with self._locked(id):
             await asyncio.to_thread(self._rooms.change, id, whom, change)
+            if change in ("left", "sent_out") and live.answer is not None:
+                live.answer.lose(whom.name)
             return await self._told(await asyncio.to_thread(self._rooms.get, id))
 
     async def delete(self, viewer: Viewer, id: str) -> None:
@@ -244,6 +249,7 @@ class Talk:
 
         Raises:
             InvalidRequest: Nobody is in the room, or a bound is broken; nothing was changed.
+            Overloaded: Too many answers wait there; nothing was changed, and it may be said again.
         """
         room = await self.room(viewer, id)
         live = self._live_room(id)
@@ -253,9 +259,13 @@ class Talk:
             if not present:
                 raise InvalidRequest("room", "nobody is in it; let an entity join or call one in")
             addressed = _addressed(text, to, present)
-            known = next((one for one in await self._messages(room) if one.id == message), None)
+            messages = await self._messages(room)
+            known = next((one for one in messages if one.id == message), None)
             if known is not None and known.author:
                 raise InvalidRequest("message", "is the id of another message")
+            answered = {one.author for one in messages if one.reply_to == message}
+            asked = [entity for entity in addressed if entity.name not in answered]
+            _check_waiting(live, len(asked))
             if known is None:
                 new = await self._new_message(room, message, text, off_record=off_record)
                 said = await self._keep(room, new, present)
@@ -266,10 +276,8 @@ class Talk:
                 said = await self._keep(room, known, [one for one in present if one in were_there])
             live.without_person = 0
             live.problem = None
-            answered = {one.author for one in await self._messages(room) if one.reply_to == said.id}
-            for entity in addressed:
-                if entity.name not in answered:
-                    self._want(live, _Wanted(entity, said.id, said.off_record))
+            for entity in asked:
+                self._want(live, _Wanted(entity, said.id, said.off_record))
         self._go_on(id)
         return said.as_json()
 
@@ -279,9 +287,14 @@ class Talk:
         live = self._live_room(id)
         async with self._locked(id):
             found = await self._message(room, message)
-            for entity in _addressed("", to, room.present()):
-                if entity.name in found.turns and entity.name != found.author:
-                    self._want(live, _Wanted(entity, found.id, found.off_record))
+            asked = [
+                entity
+                for entity in _addressed("", to, room.present())
+                if entity.name in found.turns and entity.name != found.author
+            ]
+            _check_waiting(live, len(asked))
+            for entity in asked:
+                self._want(live, _Wanted(entity, found.id, found.off_record))
             live.problem = None
         self._go_on(id)
 
@@ -307,6 +320,7 @@ class Talk:
                 raise InvalidRequest("message", "must be an answer after the person's last message")
             if author is None:
                 raise InvalidRequest("message", f"{found.author} is not in the room")
+            _check_waiting(live, 1)
             await self._forget(room, [found], list(found.turns), soft=False)
             live.problem = None
             self._want(live, _Wanted(author, found.reply_to, found.off_record), at_once=True)
@@ -420,6 +434,7 @@ class Talk:
 
     async def close(self) -> None:
         """End all answers; what came of them is kept as far as it came."""
+        self._end_hearing()
         tasks = [live.answering for live in self._live.values() if live.answering]
         for live in self._live.values():
             live.wanted.clear()
@@ -430,9 +445,17 @@ class Talk:
 
     # Answering
 
+    async def _let_go(self, name: str) -> None:
+        """End what an entity that is about to be archived or deleted is saying; what came is kept before this returns."""
+        for live in tuple(self._live.values()):
+            live.wanted = deque(one for one in live.wanted if one.entity.name != name)
+            answer = live.answer
+            if answer is not None and answer.message.author == name:
+                answer.stop()
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(answer.is_finished.wait(), _LET_GO_S)
+
     def _want(self, live: _Live, wanted: _Wanted, *, at_once: bool = False) -> None:
-        if len(live.wanted) >= _MOST_WAITING:
-            raise InvalidRequest("room", "too many answers wait there; stop them or wait")
         is_there = any(
             (one.entity, one.reply_to) == (wanted.entity, wanted.reply_to) for one in live.wanted
         )
@@ -542,6 +565,7 @@ class Talk:
                     live.problem = {"entity": message.author, "text": problem}
                     ended["problem"] = problem
                 self._tell(id, ended)
+                answer.is_finished.set()
 
     async def _let_others_answer(
         self, id: str, live: _Live, answer: RoomAnswer, wanted: _Wanted
@@ -817,6 +841,14 @@ class Talk:
 def _check_owner(viewer: Viewer) -> None:
     if viewer.entity is not None:
         raise InvalidRequest("do", "is for the owner's page (`pps haven`)")
+
+
+def _check_waiting(live: _Live, more: int) -> None:
+    """Raise Overloaded where a room has no place for so many more answers that wait."""
+    if len(live.wanted) + more > _MOST_WAITING:
+        raise Overloaded(
+            f"{len(live.wanted)} answers wait in this room (at most {_MOST_WAITING}); stop them or wait"
+        )
 
 
 def _addressed(text: str, to: Sequence[str], present: Sequence[EntityId]) -> Sequence[EntityId]:

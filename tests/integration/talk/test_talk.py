@@ -18,7 +18,7 @@ from tests.browser_session import page_of
 from tests.chat_server import ChatMode, ChatServer
 from tests.held_files import files_below
 from tests.integration.interfaces.serving import Served, killed_at_the_end, serving
-from tests.room_socket import SocketProblem, haven_of, let_answer, room_socket
+from tests.room_socket import RoomSocket, SocketProblem, haven_of, let_answer, room_socket
 from tests.waiting import wait_until
 
 
@@ -231,6 +231,17 @@ def test_the_tokens_of_a_day_are_bounded(served: Served, chat: ChatServer, name:
     assert len(turns_of(served, name, room)) == 3
 
 
+def test_the_tokens_of_a_day_end_an_answer_that_asks_again_and_again(
+    served: Served, chat: ChatServer, name: str
+) -> None:
+    make(served, chat, name, tokens_per_day=100)
+    chat.mode = "calls_forever"
+    with room_socket(page_of(served, name)) as socket:
+        socket.talk(socket.own_room(), "First.")
+        assert "100 tokens" in socket.heard("ended")[0]["problem"]
+    assert len(chat.asked) == 1
+
+
 def test_a_model_recalls_and_remembers_with_its_own_tools_in_bounds(
     served: Served, chat: ChatServer, name: str
 ) -> None:
@@ -349,6 +360,13 @@ def test_who_is_addressed_answers_and_others_read_it(served: Served, chat: ChatS
         assert len(turns) == 7
 
 
+def is_quiet(socket: RoomSocket, room: str) -> bool:
+    """Tell whether nobody answers in a room, or is about to."""
+    socket.ask("subscribe", rooms={room: 0})
+    state = socket.heard("room_state", room=room)[-1]
+    return state["answer"] is None and state["waiting"] == []
+
+
 def test_entities_answer_each_other_a_bounded_number_of_times(
     served: Served, chat: ChatServer
 ) -> None:
@@ -360,10 +378,78 @@ def test_entities_answer_each_other_a_bounded_number_of_times(
     with room_socket(haven_of(served)) as owner:
         room = owner.ask("create", entities=["yara", "zeno"])["room"]
         owner.ask("subscribe", rooms={room: 0})
-        owner.talk(room, "Discuss.", count=8)
-        owner.ask("stop", room=room)
-        assert len(owner.answers(room)) == 8  # two for the person, six for each other
+        owner.talk(room, "Discuss.", count=8)  # two for the person, six for each other
+        assert is_quiet(owner, room)
+        assert len(owner.answers(room)) == 8
         owner.talk(room, "Go on.", to=["yara"], count=7)
+        assert is_quiet(owner, room)
+        assert len(owner.answers(room)) == 15
+
+
+def test_who_is_sent_out_while_something_is_said_has_nothing_of_it(
+    served: Served, chat: ChatServer
+) -> None:
+    """Also where it is called in again before the answer ends."""
+    make(served, chat, "carl", "dora")
+    chat.mode = "held"
+    chat.answers["carl"] = ["One two three heron8812 five."]
+    with room_socket(haven_of(served)) as owner:
+        room = owner.ask("create", entities=["carl", "dora"])["room"]
+        owner.ask("subscribe", rooms={room: 0})
+        owner.say(room, "Tell us.", to=["carl"])
+        owner.wait(lambda: len(owner.heard("words")) >= 3)
+        owner.ask("presence", room=room, entity="dora", change="sent_out")
+        owner.ask("presence", room=room, entity="dora", change="called_in")
+        chat.freed.set()
+        owner.wait(lambda: bool(owner.heard("ended")))
+        assert [*owner.answers(room)[0]["turns"]] == ["carl"]
+    assert texts(turns_of(served, "dora", room)) == ["Tell us."]
+    assert b"heron8812" in bytes_of(served, "carl")
+    assert b"heron8812" not in bytes_of(served, "dora")
+
+
+def test_a_message_for_which_too_many_answers_wait_is_not_kept_and_may_be_sent_again(
+    served: Served, chat: ChatServer
+) -> None:
+    names = [f"n{number}" for number in range(12)]
+    make(served, chat, *names)
+    chat.mode = "held"
+    with room_socket(haven_of(served)) as owner:
+        room = owner.ask("create", entities=names)["room"]
+        owner.ask("subscribe", rooms={room: 0})
+        for number in range(4):
+            owner.say(room, f"Message {number}.")
+        message = str(uuid.uuid4())
+        with pytest.raises(SocketProblem, match="answers wait") as caught:
+            owner.say(room, "Once too many.", message=message)
+        assert caught.value.problem["status"] == 503  # the page keeps it, and sends it again
+        assert "Once too many." not in texts(turns_of(served, "n0", room))
+        owner.ask("stop", room=room)
+        owner.say(room, "Once too many.", message=message, to=["n0"])
+        owner.ask("stop", room=room)
+    assert texts(turns_of(served, "n0", room)).count("Once too many.") == 1
+
+
+@pytest.mark.parametrize("how", ["entity_archive", "entity_delete"])
+def test_who_is_archived_or_deleted_while_it_speaks_ends_and_what_came_is_kept(
+    served: Served, chat: ChatServer, how: str
+) -> None:
+    made = [f"{name}{how.removeprefix('entity_')}" for name in ("gone", "left")]
+    make(served, chat, *made)
+    gone, left = made
+    chat.by_model[gone] = "held"
+    chat.answers[gone] = ["One two three four five."]
+    with room_socket(haven_of(served)) as owner:
+        room = owner.ask("create", entities=made)["room"]
+        owner.ask("subscribe", rooms={room: 0})
+        owner.say(room, "Tell us.")
+        owner.wait(lambda: len(owner.heard("words", entity=gone)) >= 3)
+        served.link.call(how, "", {"name": gone})
+        owner.wait(lambda: len(owner.heard("ended")) == 2)
+        kept = texts(turns_of(served, left, room))
+        assert kept[:2] == ["Tell us.", "One two three"]
+        assert len(kept) == 3
+        assert chat.prompts(left)[0].count("One two three") == 1
 
 
 def bytes_of(served: Served, name: str) -> bytes:
@@ -525,6 +611,39 @@ def test_off_the_record_nothing_is_kept_or_logged(
         assert word not in bytes_of(served, name)
         assert word not in (served.home / "test-server.log").read_bytes()
         assert word not in (served.home / "registry.db").read_bytes()
+
+
+def test_what_is_off_the_record_and_keys_are_in_no_log_of_any_level(
+    tmp_path: Path, chat: ChatServer
+) -> None:
+    """Nor are the two halves of a page's session: libraries log frames, headers and requests at debug."""
+    key = "sk-canary-4242-key"
+    home = tmp_path / "home"
+    with serving(home, PPS_LOG_LEVEL="debug", TALK_KEY=key) as served:
+        for name, server, url in (
+            ("ines", "openai", chat.base_url),
+            ("jana", "anthropic", chat.url),
+        ):
+            served.create(name)
+            let_answer(served, name, server=server, model=name, base_url=url, key_env="TALK_KEY")
+        owner = haven_of(served)
+        with room_socket(owner) as socket:
+            room = socket.ask("create", entities=["ines", "jana"])["room"]
+            socket.ask("subscribe", rooms={room: 0})
+            chat.mode = "calls"
+            given = {"off_record": True, "count": 2}
+            assert len(socket.talk(room, "The surprise is a zeppelin93.", **given)) == 2
+            chat.mode = "good"
+            answers = socket.talk(room, "What do you know of surprise?", **given)
+            assert all("zeppelin93" in answer["text"] for answer in answers)
+            chat.mode = "bad_key"
+            socket.talk(room, "And the zeppelin93?", **given)
+        assert len(chat.keys) > 0
+        halves = [owner.key, *owner.cookies.values()]
+    everything = {path: path.read_bytes() for path in home.rglob("*") if path.is_file()}
+    for word in ("zeppelin93", key, *halves):
+        assert [path for path, data in everything.items() if word.encode() in data] == []
+    assert b" DEBUG " in (home / "test-server.log").read_bytes()
 
 
 def test_who_comes_back_gets_what_it_missed_once_and_in_order(

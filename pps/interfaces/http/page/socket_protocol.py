@@ -1,4 +1,4 @@
-"""The WebSocket protocol of the server: uvicorn's, which says nothing of paths and waits for no slow reader."""
+"""The WebSocket protocol of the server: uvicorn's, which logs no path, header or frame and waits for no slow reader."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ MAX_FRAME = 512 * 1024
 """Most bytes of one message from a client; one text of the longest length in JSON takes less."""
 PING_S = 20.0
 _log = logging.getLogger(__name__)
-_log.setLevel(logging.WARNING)  # it would log each connection's path
+# It would log each connection's path, and at debug what is said and both halves of the session.
+_log.setLevel(logging.WARNING)
 
 
 class QuietSocket(WebSocketsSansIOProtocol):
@@ -20,6 +21,8 @@ class QuietSocket(WebSocketsSansIOProtocol):
     def __init__(self, *given: Any, **named: Any) -> None:
         super().__init__(*given, **named)
         self.logger = _log
+        self.conn.logger = _log
+        self.conn.debug = False
 
     async def send(self, message: Any) -> None:
         """Send; a client that has not read what it was sent is dropped where it is to be closed."""
