@@ -282,14 +282,21 @@ class Talk:
         return said.as_json()
 
     async def ask(self, viewer: Viewer, id: str, message: str, to: Sequence[str]) -> None:
-        """Let entities answer a message that they have and have not answered, such as one before a server's end."""
+        """Let entities answer a message that they have, such as one that a server's end left unanswered.
+
+        Args:
+            viewer: Who asks.
+            id: Of the room.
+            message: Its id.
+            to: Names of those who are to answer; when empty, those whom the person's words address, else all.
+        """
         room = await self.room(viewer, id)
         live = self._live_room(id)
         async with self._locked(id):
             found = await self._message(room, message)
             asked = [
                 entity
-                for entity in _addressed("", to, room.present())
+                for entity in _addressed("" if found.author else found.text, to, room.present())
                 if entity.name in found.turns and entity.name != found.author
             ]
             _check_waiting(live, len(asked))

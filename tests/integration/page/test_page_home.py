@@ -78,6 +78,10 @@ def test_home_is_what_the_page_begins_with_and_each_line_opens_what_it_is_about(
         ("section[aria-labelledby=home-talks] a:has-text('kitchen')", "Conversations"),
         ("a:has-text('All is well')", "Health"),
         ("a:has-text('What is known of')", "Wren Home"),
+        ("a[aria-label='All turns']", "Conversations"),
+        ("a[aria-label='All nodes']", "People and places"),
+        ("a[aria-label='All facts']", "Time"),
+        ("a[aria-label='All anchors']", "Anchors"),
     ):
         window.go("#/home", link)
         window.page.click(link)

@@ -100,6 +100,30 @@ def test_a_profile_has_what_holds_by_topic_what_held_and_who_spoke_of_it_without
     assert window.moderate() == []
 
 
+def test_graph_and_time_open_from_a_profile_and_from_a_fact_and_show_names(
+    window: Window, rhea: Served
+) -> None:
+    _open(window, rhea, "Wren")
+    fact = str(window.page.get_attribute(".profile-fact a.item", "href"))
+    profile = window.page.url.rpartition("#")[2]
+    for address in (f"#{profile}", fact):
+        window.go(address)
+        window.page.click("main >> text=In time")
+        window.page.wait_for_selector("main[data-view=time] .changes")
+        # The node that it is about is called by its name, and stays that very node when it is sent again.
+        window.page.wait_for_function("document.querySelector('#about').value === 'Wren'")
+        window.page.click("main form.asking button")
+        window.rest()
+        assert "about=" in window.page.url
+        assert "about=Wren" not in window.page.url
+        assert "Wren lives at loft." in window.text()
+        window.go(address)
+        window.page.click("main >> text=In the graph")
+        window.page.wait_for_selector("main[data-view=graph] h1")
+        window.rest()
+        assert "Wren" in window.text()
+
+
 def test_a_fact_is_corrected_over_and_forgotten_where_it_stands_and_all_of_it_undone(
     window: Window, rhea: Served
 ) -> None:

@@ -34,6 +34,11 @@ def test_a_new_user_goes_to_a_first_answer(
         window.page.click("text=was given >> nth=0")
         window.page.click("summary:has-text('What nora wrote down')")
         window.rest()
+        # A conversation is called by its day: a room's id is nobody's name.
+        for address in ("#/home", "#/turns", "#/search?q=Aurora"):
+            window.go(address)
+            assert "Aurora" in window.text() or address == "#/home"
+            assert "room-" not in window.text()
     turns = served.link.call("turns_list", "nora", {})["data"]["turns"]
     assert len([one for one in turns if one["turn"]["source"] == "haven"]) == 3
 

@@ -10,7 +10,7 @@
 // The view of a shipped feature says `feature`: it is there while that is on. Other features give theirs as data, which
 // `views/feature.js` shows.
 // Every view begins with a heading (`<h1>`), and says what to do where there is nothing yet.
-import { Problem, askBeforeLeaving, ended, entity, features, html, inTime, listen, news, open, place, render, useEffect, useLayoutEffect, useState, leave } from "./core.js";
+import { Problem, askBeforeLeaving, callEarly, ended, entity, features, html, inTime, listen, news, open, place, render, useEffect, useLayoutEffect, useState, leave } from "./core.js";
 import { SearchBox, isInBox } from "./search_box.js";
 import { Alert, Badge, Icon, JustDone, isMember, useSchema, useWaiting } from "./parts.js";
 
@@ -226,6 +226,11 @@ async function begin() {
   const first = VIEWS.find((one) => one.id === place().view) || VIEWS[0];
   import(`./views/${first.id}.js`).catch(() => null); // beside the session's opening; `load` tells what is wrong with it
   const refused = link ? await open(link).then(() => "", (problem) => problem.message) : "";
+  if (!refused) {
+    featuresOn().catch(() => null); // `Frame` asks again
+    callEarly("schema_inventory");
+    if (first.id === "home") callEarly("overview");
+  }
   render(html`<${Page} refused=${refused} />`, document.body);
 }
 

@@ -4,7 +4,7 @@ import { Answer, FactLine, Item, State, SupersededBy, When, counted, told_time }
 import { Marked } from "./matches.js";
 import { Said } from "./markdown.js";
 
-const IS_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$|^[0-9a-f]{16,}$/i;
+const IS_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$|^[0-9a-f]{16,}$|^room-[0-9a-f]{12}$/i;
 const FACTS_BESIDE = 3;
 const NEAR = 11;
 

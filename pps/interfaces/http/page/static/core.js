@@ -73,6 +73,27 @@ async function asked(path, given, { accept = "application/json", signal = AbortS
 /** Ask an operation of the table, as `POST /v1/{operation}` does; throws a Problem. */
 export const call = async (operation, given = {}) => (await asked(`v1/${operation}`, given)).json();
 
+const early = new Map(); // an operation and what it is given → its answer, which is waited for
+
+const keyOf = (operation, given) => `${operation} ${JSON.stringify(given)}`;
+
+/** Ask an operation before the view that shows it is there; the first `useCall` of the same takes the answer, if it is soon. */
+export function callEarly(operation, given = {}) {
+  const key = keyOf(operation, given);
+  const answer = call(operation, given);
+  answer.catch(() => null); // who takes it is told
+  early.set(key, answer);
+  setTimeout(() => early.delete(key), SLOW);
+}
+
+/** Ask an operation, unless that was done early. */
+function callOnce(operation, given) {
+  const key = keyOf(operation, given);
+  const answer = early.get(key) || call(operation, given);
+  early.delete(key);
+  return answer;
+}
+
 /** Ask an operation of an entity; on the owner's page of any, on an entity's page of that one; throws a Problem. */
 export const callOf = async (name, operation, given = {}) => (await asked(entity ? `v1/${operation}` : `${name}/v1/${operation}`, given)).json();
 
@@ -187,7 +208,7 @@ export function askBeforeLeaving() {
  * an error: it does while `about` (what is given, if there is none) is the same.
  */
 export function useCall(operation, given, { live = false, about = JSON.stringify(given) } = {}) {
-  const ask = typeof operation === "function" ? operation : (what) => call(operation, what);
+  const ask = typeof operation === "function" ? operation : (what) => callOnce(operation, what);
   const [state, set] = useState({ busy: true });
   const [turn, again] = useState(0);
   const key = JSON.stringify(given);

@@ -1,33 +1,41 @@
 // What was typed and is not yet on the server's disk: kept in this browser, sent in order, each once.
 //
-// The server keeps a message once by its id, so one whose answer was lost is sent again without harm. What is off the
-// record stays in this tab alone.
+// The server keeps a message once by its id, so one whose answer was lost is sent again without harm. Each message is
+// kept by itself, so that several tabs lose nothing of each other's; each tab sends what any of them kept. What is off
+// the record stays in its tab alone.
 import { entity } from "../core.js";
 import * as socket from "../socket.js";
 
-const KEPT = `pps outbox ${entity}`;
+const KEPT = `pps outbox ${entity || ""} `;
 const listeners = new Set();
+let offRecord = [];
 let isSending = false;
-let messages = read();
 
-function read() {
+function parsed(text) {
   try {
-    return JSON.parse(localStorage.getItem(KEPT) || "[]");
+    return JSON.parse(text);
   } catch {
-    return [];
+    return null;
   }
 }
 
-function change(next) {
-  messages = next;
-  const kept = messages.filter((one) => !one.off_record);
-  if (kept.length) localStorage.setItem(KEPT, JSON.stringify(kept));
-  else localStorage.removeItem(KEPT);
-  listeners.forEach((listener) => listener());
+/** All that is on its way, in the order in which it was typed. */
+function waiting() {
+  const names = Object.keys(localStorage).filter((name) => name.startsWith(KEPT));
+  const kept = names.map((name) => parsed(localStorage.getItem(name))).filter(Boolean);
+  return [...kept, ...offRecord].sort((a, b) => a.at - b.at);
 }
 
-/** The messages of a room that are on their way: `{room, message, text, to, off_record, problem}`. */
-export const outboxOf = (room) => messages.filter((one) => one.room === room);
+const tell = () => listeners.forEach((listener) => listener());
+
+function keep(message) {
+  if (message.off_record) offRecord = [...offRecord.filter((one) => one.message !== message.message), message];
+  else localStorage.setItem(KEPT + message.message, JSON.stringify(message));
+  tell();
+}
+
+/** The messages of a room that are on their way: `{room, message, text, to, off_record, at, problem}`. */
+export const outboxOf = (room) => waiting().filter((one) => one.room === room);
 
 /** Hear of every change of the outbox; returns what ends it. */
 export function hearOutbox(listener) {
@@ -37,25 +45,29 @@ export function hearOutbox(listener) {
 
 /** Put a message into the outbox, and send it as soon as the server is there. */
 export function post(message) {
-  change([...messages, message]);
+  keep({ ...message, at: performance.timeOrigin + performance.now() });
   send();
 }
 
-/** Take a message out: it was refused, and its words are typed anew or dropped. */
-export const takeBack = (id) => change(messages.filter((one) => one.message !== id));
+/** Take a message out: it was sent, or refused, and its words are typed anew or dropped. */
+export function takeBack(id) {
+  offRecord = offRecord.filter((one) => one.message !== id);
+  localStorage.removeItem(KEPT + id);
+  tell();
+}
 
 async function send() {
   if (isSending) return;
   isSending = true;
   try {
-    for (let next; (next = messages.find((one) => !one.problem)) && socket.isOpen(); ) {
-      const { problem, ...fields } = next;
+    for (let next; (next = waiting().find((one) => !one.problem)) && socket.isOpen(); ) {
+      const { problem, at, ...fields } = next;
       try {
         await socket.request("say", fields);
         takeBack(next.message);
       } catch (refused) {
         if (!refused.status || refused.status >= 500) break; // lost, or not now: it is sent again
-        change(messages.map((one) => (one.message === next.message ? { ...one, problem: refused.message } : one)));
+        keep({ ...next, problem: refused.message });
       }
     }
   } finally {
@@ -64,4 +76,5 @@ async function send() {
 }
 
 socket.hear("open", send);
-setInterval(() => messages.some((one) => !one.problem) && send(), 2_000);
+window.addEventListener("storage", tell); // another tab's
+setInterval(() => waiting().some((one) => !one.problem) && send(), 2_000);

@@ -116,7 +116,7 @@ function Composer({ room, draft, editing, endEdit }) {
       return;
     }
     const to = new FormData(area.current.form).get("to");
-    post({ room: room.id, message: newId(), text, to: to ? [to] : [], off_record: isOff });
+    post({ room: room.id, message: newId(), text, to: to ? [to] : [], off_record: off });
     area.current.value = "";
     localStorage.removeItem(kept);
     fail("");
@@ -150,16 +150,22 @@ function timeline(room) {
   return [...messages, ...events.filter((one) => one.place >= first)].sort((a, b) => a.place - b.place);
 }
 
+/** Who is in the room, heard a message of the person, and has not answered it: nobody asked, or the answer failed. */
+const silentOf = (state, messages, of) => state.members
+  .filter(({ name, is_out }) => !is_out && name in of.turns && !messages.some((one) => one.author === name && one.reply_to === of.id))
+  .map(({ name }) => name);
+
 /** A room; one that shows another in its place gives it the room's id as its key. */
 export function Room({ id, isOwner = false, entities = [] }) {
   const followed = useRoom(id);
-  const sending = useOutbox(id);
+  const outbox = useOutbox(id);
   const [editing, edit] = useState(null);
   const [draft, redraft] = useState({});
   const [error, fail] = useState("");
   const end = useRef(null);
   const isAtEnd = useRef(true);
   const room = followed?.room;
+  const sending = outbox.filter((one) => !room?.messages.has(one.message)); // heard of before its answer came
   const entries = room?.state ? timeline(room) : [];
   useEffect(() => {
     const seen = () => (isAtEnd.current = window.innerHeight + window.scrollY > document.documentElement.scrollHeight - 160);
@@ -176,7 +182,9 @@ export function Room({ id, isOwner = false, entities = [] }) {
   const messages = inOrder(room);
   const mine = messages.filter((one) => !one.author).at(-1);
   const isQuiet = !answer && !room.waiting.length && !sending.length;
-  const isUnanswered = isQuiet && messages.at(-1) && messages.at(-1) === mine && state.members.some((one) => !one.is_out);
+  const silent = isQuiet && mine ? silentOf(state, messages, mine) : [];
+  const isUnanswered = messages.at(-1) === mine;
+  const ask = (to) => socket.request("ask", { room: id, message: mine.id, to }).catch((problem) => fail(problem.message));
   const may = (one) => ({
     edit: one === mine && isQuiet && !editing,
     again: isQuiet && one.author && (!mine || one.place > mine.place) && state.members.some((member) => member.name === one.author && !member.is_out),
@@ -198,7 +206,9 @@ export function Room({ id, isOwner = false, entities = [] }) {
     ${room.waiting.length > 0 && html`<p class="faint">${room.waiting.join(", ")} ${room.waiting.length === 1 ? "answers" : "answer"} next. <button class="quiet" onClick=${stop}>Stop all</button></p>`}
     ${room.problem && html`<${Alert}>${room.problem.entity}: ${room.problem.text}<//>`}
     ${error && html`<${Alert}>${error}<//>`}
-    ${isUnanswered && html`<p><button class="plain" onClick=${() => socket.request("ask", { room: id, message: mine.id }).catch((problem) => fail(problem.message))}>Ask for an answer</button></p>`}
+    ${silent.length > 0 && html`<p class="row">${isUnanswered
+      ? html`<button class="plain" onClick=${() => ask([])}>Ask for an answer</button>`
+      : silent.map((name) => html`<button key=${name} class="quiet" onClick=${() => ask([name])}>Let ${name} answer too</button>`)}</p>`}
     <${Composer} room=${room} draft=${draft} editing=${editing} endEdit=${() => edit(null)} />
     <div ref=${end}></div>
   </div>`;

@@ -92,8 +92,11 @@ function First() {
   <//>`;
 }
 
+/** What the memory holds → the view that has all of it. */
+const HOLDINGS = [["turns", "turns"], ["nodes", "names"], ["facts", "time"], ["anchors", "anchors"]];
+
 const Holdings = ({ of }) => html`<dl class="figures">
-  ${["turns", "nodes", "facts", "anchors"].map((name) => html`<div key=${name}><dt>${name}</dt><dd>${of[name].toLocaleString("en")}</dd></div>`)}
+  ${HOLDINGS.map(([name, view]) => html`<div key=${name}><dt>${name}</dt><dd><a href=${`#/${view}`} aria-label=${`All ${name}`}>${of[name].toLocaleString("en")}</a></dd></div>`)}
 </dl>`;
 
 function View({ waiting }) {

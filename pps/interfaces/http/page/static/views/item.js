@@ -25,6 +25,7 @@ function Fact({ of: bare }) {
       <div><dt>Known since</dt><dd><${When} at=${fact.created_at} /></dd></div>
       ${fact.expired_at && html`<div><dt>Not believed since</dt><dd><${When} at=${fact.expired_at} /></dd></div>`}
     </dl>
+    <p class="row"><a href=${href("graph", { node: fact.subject })}>In the graph</a> <a href=${href("time", { about: fact.subject })}>In time</a></p>
     <h2>What supports it</h2>
     ${!bare.episodes.length && html`<p class="faint">No turn: it was given as it is.</p>`}
     <${Answer} of=${turns}>${({ items }) => items.map((one) => html`<${TurnCard} key=${one.id} of=${one} />`)}<//>

@@ -4,6 +4,7 @@ import { Answer, Empty, FactLine, Item, More, Span, Typed, counted, usePages, wa
 
 const DAY = 86_400_000;
 const PAGE = 100;
+const IS_ID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const PRESETS = [["Week", 7], ["Month", 31], ["Year", 366]];
 
 /** The day of milliseconds on the wall clock: the calendar here is the person's, and the server reads days as theirs. */
@@ -56,17 +57,20 @@ function Between({ spread, query }) {
   const until = Math.min(to, Math.max(from + DAY, Date.parse(query.until) || to));
   const since = Math.max(from, Math.min(until - DAY, Date.parse(query.since) || from));
   const about = query.about || "";
+  const node = useCall("get", IS_ID.test(about) ? { ids: [about] } : null);
+  const aboutName = IS_ID.test(about) ? node.data?.items[0].name || "" : about;
   const at = (given) => go(href("time", { ...query, ...given }), { replace: true });
   const changes = usePages("changes", { since: day(since), until: day(until), limit: PAGE, ...(about && { id: about }) });
   const held = usePages("timeline", { as_of: `${day(until - DAY)}T23:59:59.999999`, limit: PAGE, ...(about && { id: about }) });
   const submit = (event) => {
     event.preventDefault();
-    at({ about: new FormData(event.target).get("about").trim() });
+    const typed = new FormData(event.target).get("about").trim();
+    at({ about: typed === aboutName ? about : typed });
   };
   return html`
     <form class="asking" onSubmit=${submit}>
       <label for="about" class="unseen">Only what concerns a node, by its name or id</label>
-      <${Typed} id="about" name="about" type="search" value=${about} placeholder="All, or only a name: Lisbon" autocomplete="off" />
+      <${Typed} id="about" name="about" type="search" value=${aboutName} placeholder="All, or only a name: Lisbon" autocomplete="off" />
       <button>Show</button>
     </form>
     <section class="card">
