@@ -10,7 +10,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import mimetypes
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -30,17 +30,17 @@ class Shell:
     Attributes:
         files: The way from the page's address to the files.
         entry: The module that the page begins with.
-        preloaded: Further modules that are loaded beside it, not one after the other.
+        preloaded: A further module that is loaded beside it.
     """
 
     title: str
     files: str
     entry: str
-    preloaded: tuple[str, ...]
+    preloaded: str
 
 
-ENTITY_PAGE = Shell("PPS", "../_", "app.js", ("search_box.js", "conversation.js", "matches.js"))
-OWNER_PAGE = Shell("Haven · PPS", "../page/_", "talk/haven.js", ("talk/room.js",))
+ENTITY_PAGE = Shell("PPS", "../_", "app.js", "search_box.js")
+OWNER_PAGE = Shell("Haven · PPS", "../page/_", "talk/haven.js", "talk/room.js")
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,12 +108,7 @@ class Assets:
         }
 
     def _filled(self, text: str, shell: Shell) -> str:
-        preloads = "\n".join(
-            f'<link rel="modulepreload" href="{{files}}/{{version}}/{module}">'
-            for module in shell.preloaded
-        )
-        marks = {"preloads": preloads, "title": shell.title, "files": shell.files}
-        for mark, value in {**marks, "entry": shell.entry, "version": self.version}.items():
+        for mark, value in {**asdict(shell), "version": self.version}.items():
             text = text.replace(f"{{{mark}}}", value)
         return text
 

@@ -224,7 +224,9 @@ async function begin() {
   askBeforeLeaving();
   const link = takeLink();
   const first = VIEWS.find((one) => one.id === place().view) || VIEWS[0];
-  import(`./views/${first.id}.js`).catch(() => null); // beside the session's opening; `load` tells what is wrong with it
+  // Beside the session's opening; `load` tells what is wrong with a view's module.
+  const modules = [`./views/${first.id}.js`, ...(first.id === "home" ? ["./conversation.js", "./matches.js"] : [])];
+  for (const module of modules) import(module).catch(() => null);
   const refused = link ? await open(link).then(() => "", (problem) => problem.message) : "";
   if (!refused) {
     featuresOn().catch(() => null); // `Frame` asks again
