@@ -291,7 +291,7 @@ def test_what_was_copied_into_a_fork_is_of_the_session_that_it_was_said_in(tmp_p
     assert keys(made.lines(tmp_path / "b.jsonl", [*copied, new])) == [*origin, ("fork", "u-3")]
 
 
-@pytest.mark.timeout(20)  # a reader that runs away takes minutes
+@pytest.mark.timeout(60)  # a reader that runs away takes minutes
 def test_a_prompt_of_openings_that_never_close_is_read_in_linear_time(tmp_path: Path) -> None:
     path = made.lines(tmp_path / "t.jsonl", [made.entry("user", "u", "<ide_selection>" * 200_000)])
     source = Source(path.name, path, path.parent, path.stat().st_size)

@@ -19,7 +19,7 @@ from tests.integration.hooks.acting import Session
 from tests.integration.hooks.conftest import registered, turns_of
 from tests.integration.interfaces.serving import clean_env, serving
 from tests.sampling import sized
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 
 HOOKS = sized(4, 8)
 EACH = 3
@@ -141,7 +141,7 @@ def kill_when(home: Path, left: int) -> None:
             command, env=clean_env(home), stdout=log, stderr=log, stdin=subprocess.DEVNULL
         )
         try:
-            until = time.monotonic() + 60
+            until = time.monotonic() + PATIENCE_S
             while len(spool.waiting(home)) > left:
                 assert server.poll() is None, "the server ended at its start"
                 assert time.monotonic() < until
