@@ -303,6 +303,10 @@ class Capture:
         self, reading: TranscriptReading, cursor: TranscriptCursor, event: SessionEvent
     ) -> AssistantAnswer:
         """Return the answer that an event carries, as its line tells it where that has come since the event."""
+        if reading.upto is not None and cursor.offset > reading.upto:
+            # A later event, told first, has moved the cursor past what came after this one.
+            at_event = await asyncio.to_thread(mark, reading)
+            cursor = replace(at_event, since=from_micros(0))
         answers, _ = await asyncio.to_thread(read_new, replace(reading, upto=None), cursor)
         same = [answer for answer in answers if digest(answer.text) == digest(event.text)]
         return same[0] if same else last_answer(event)
