@@ -34,8 +34,8 @@ from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.change_log import log_changes
 from pps.journal.entries import Change
 from pps.journal.journal import Journal
-from pps.journal.record_book import MergeRow, move_record
-from pps.journal.record_rows import repoint
+from pps.journal.merge_rows import MergeRow
+from pps.journal.record_rows import move_record, repoint
 
 _TITLES = {
     **dict.fromkeys(("dr", "dra", "prof", "professor", "doctor", "ing", "mag", "rev", "hon"), ""),
@@ -376,7 +376,7 @@ class Merging:
             raise InvalidRequest(
                 "drop", "both are records with texts of their own; append one text to the other"
             )
-        typed = await self._journal.typed.read(lambda rows: rows.find([keep, drop]))
+        typed = await self._journal.records.read(lambda rows: rows.find([keep, drop]))
         if drop in typed:
             raise InvalidRequest(
                 "drop", f"is a {typed[drop].kind}, a record of its own: keep it and drop the other"
@@ -449,7 +449,7 @@ class Merging:
             await self._journal.merges.put(row)
             await self._client.apply(change, before)
             settled = await self._pipeline.resettle(facts=[fact.uuid for fact in change.facts])
-        self._journal.typed.touch()
+        self._journal.records.touch()
         await self._pipeline.keep_vectors(settled)
         await self._indexer.drain()
 

@@ -59,7 +59,7 @@ class Exporter:
 
     async def lines(self) -> AsyncGenerator[dict[str, JSON]]:
         """Yield the lines, in the form that ``pps import --format jsonl`` reads."""
-        graph = await self._journal.typed.graph()
+        graph = await self._journal.records.graph()
         self._written = {self._self_node, *graph.records}
         sources = {record.turn for record in graph.records.values()}
         relations = {relation.id for relation in graph.relations}
@@ -92,7 +92,7 @@ class Exporter:
         records = [*graph.records.values()]
         for start in range(0, len(records), _PAGE):
             page = records[start : start + _PAGE]
-            for record in await self._journal.typed.read(partial(whole, records=page)):
+            for record in await self._journal.records.read(partial(whole, records=page)):
                 yield KEPT.dump_python(record, mode="json", exclude_defaults=True)
         place = ("", "", "")
         while rows := await self._journal.features.exported(place):

@@ -54,7 +54,7 @@ from pps.journal.entries import Change
 from pps.journal.graph_queries import ambiguous
 from pps.journal.job_queue import read_again
 from pps.journal.journal import Journal
-from pps.journal.record_book import forget_merges
+from pps.journal.merge_rows import forget_merges
 from pps.journal.tie_rows import Ties
 
 MAX_IDS, MAX_WHY = 500, 500
@@ -485,7 +485,7 @@ class Forgetter:
                 restorable=is_restorable,
             )
             await journal.set_meta(_TRACES, await self._traces(plan, copies=not is_restorable))
-        journal.typed.touch()
+        journal.records.touch()
         await self._worker.forgotten()
         await self._pipeline.keep_vectors(settled)
         return await self._erase_traces()

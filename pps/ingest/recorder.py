@@ -249,7 +249,7 @@ class RecordWriter(Revisions):
         )
         created_by = redactor.text(created_by)
         async with self._parts.worker.held():  # an end may be forgotten or merged away until then
-            made = await self._parts.journal.typed.write(
+            made = await self._parts.journal.records.write(
                 partial(self._related, relations=relations, maker=created_by)
             )
             await self._parts.pipeline.project_relations()

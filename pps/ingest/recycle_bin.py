@@ -237,7 +237,7 @@ class RecycleBin:
             await journal.get_meta("fingerprint") or "",
         )
         changed = (*plan.turns, *plan.facts, *plan.nodes, *plan.stripped)
-        kinds = await journal.typed.read(lambda rows: rows.kinds_written(changed))
+        kinds = await journal.records.read(lambda rows: rows.kinds_written(changed))
         row = Binned(str(uuid.uuid4()), now(), softly.actor, softly.why, tuple(kinds), (), (), "")
         return _kept(row, content)
 
@@ -360,7 +360,7 @@ class RecycleBin:
                 await journal.bin.begin(row.id)
             else:
                 await end()
-        journal.typed.touch()
+        journal.records.touch()
         if content.anchors:
             for file, parts in content.anchors:
                 await self._anchors.restore(file, [_vector(part) for part in parts])

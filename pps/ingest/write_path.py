@@ -43,7 +43,7 @@ from pps.journal.db import Work, nothing
 from pps.journal.entries import Change, Job, JobPayload, JobResult, Reading
 from pps.journal.job_queue import read_again
 from pps.journal.journal import Journal
-from pps.journal.record_book import put_records
+from pps.journal.record_rows import put_records
 
 _FACTS_OF_A_NODE = 2_000
 _SAME_TEXT = 8
@@ -405,7 +405,7 @@ class Pipeline:
 
     async def project_relations(self) -> None:
         """Write the relations made by hand that the graph does not have as the journal does, once it has their ends."""
-        while waiting := await self._journal.typed.pending(_RELATIONS_AT_ONCE):
+        while waiting := await self._journal.records.pending(_RELATIONS_AT_ONCE):
             batch = Batch(self._entity, now())
             ends = dict.fromkeys(
                 end for one in waiting for end in (one.relation.source, one.relation.target)
@@ -417,7 +417,7 @@ class Pipeline:
                 plan_made(batch, one)
             if batch.facts:
                 await self.write(batch)
-            await self._journal.typed.projected(waiting)
+            await self._journal.records.projected(waiting)
 
     async def write_nodes(self, nodes: Sequence[Node]) -> None:
         """Write nodes that no turn brought, such as the entity's own."""
@@ -445,7 +445,7 @@ class Pipeline:
 
     async def _keep_records(self, nodes: Sequence[str]) -> None:
         """Let records be as they were before a model read a text; what it called by a pack's kind is a plain thing."""
-        records = await self._journal.typed.read(lambda rows: rows.find(nodes))
+        records = await self._journal.records.read(lambda rows: rows.find(nodes))
         found = await self._client.nodes(list(nodes))
         kept = [
             typed_node(one, records[one.uuid].tags, draft_of(records[one.uuid]))

@@ -54,10 +54,6 @@ class VectorStates(Store):
         [(number,)] = await self.select("SELECT count(*) FROM record_vectors WHERE due IS NOT NULL")
         return number
 
-    async def sources(self) -> set[str]:
-        """Return the turns that records of packs' kinds come from: they have no vectors, their records do."""
-        return {turn for (turn,) in await self.select("SELECT turn FROM records WHERE pack <> ''")}
-
     async def fields(self) -> int:
         """Return how many values of fields are indexed."""
         [(number,)] = await self.select("SELECT count(*) FROM record_field")

@@ -14,11 +14,12 @@ from pps.core.sql import Connection, listed
 from pps.core.text import fold
 from pps.core.time import from_micros
 from pps.journal import names, time_sql
+from pps.journal.record_queries import OF_A_PACK
 
 _HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|_")
 _BEGINNING = """
 SELECT uuid FROM turns WHERE uuid >= :first AND uuid < :last
-UNION SELECT node FROM records WHERE node >= :first AND node < :last AND pack <> ''
+UNION SELECT node FROM records WHERE node >= :first AND node < :last
 UNION SELECT uuid FROM node WHERE uuid >= :first AND uuid < :last
 UNION SELECT uuid FROM fact WHERE uuid >= :first AND uuid < :last
 LIMIT 2
@@ -357,8 +358,8 @@ def titled(connection: Connection, title: str) -> list[list[Titled]]:
     """
     folded = fold(title)
     records = connection.execute(
-        """SELECT r.node, r.kind FROM records AS r JOIN turns AS t ON t.uuid = r.turn
-            WHERE r.pack <> '' AND r.folded = ? ORDER BY t.seq""",
+        f"""SELECT r.node, r.kind FROM records AS r JOIN turns AS t ON t.uuid = r.turn
+            WHERE {OF_A_PACK} AND r.folded = ? ORDER BY t.seq""",  # noqa: S608 - literals
         (folded,),
     ).fetchall()
     nodes = connection.execute(

@@ -36,11 +36,11 @@ from pps.journal.entries import Appended, JobPayload, TurnDraft, prepare_payload
 from pps.journal.feature_tables import FeatureBook, FeatureTables
 from pps.journal.filters import FilterCache, ItemFilter
 from pps.journal.job_queue import JobQueue
+from pps.journal.merge_rows import Merges
 from pps.journal.perspective_rows import PerspectiveRows
 from pps.journal.pool_rows import PoolRows
 from pps.journal.postgresql import Database, PostgresReaders, PostgresWriter
-from pps.journal.record_book import Merges, RecordBook
-from pps.journal.record_rows import TypedRecords
+from pps.journal.record_rows import RecordStore
 from pps.journal.store import Readers, SqliteReaders, Store, looks_up, reads, writes
 from pps.journal.tie_rows import FactTies
 from pps.journal.topic_rows import TopicRows
@@ -134,8 +134,7 @@ class Journal(Store):
         self.listeners = TurnListeners()
         self.allowing = FilterCache(*stores)
         self.queue = JobQueue(*stores)
-        self.records = RecordBook(*stores)
-        self.typed = TypedRecords(*stores, self.listeners)
+        self.records = RecordStore(*stores, self.listeners)
         self.pool = PoolRows(*stores)
         self.bin = Bin(*stores)
         self.closings = Closings(*stores)

@@ -139,16 +139,16 @@ def _told(rows: RecordRows, cited: Mapping[str, CiteKind]) -> dict[str, KeptCite
     """Return id → what another memory finds it by."""
     found = {id_: KeptCite("record", (id_,)) for id_, kind in cited.items() if kind == "record"}
     relations = {one.id: one for one in rows.relations_of([*cited])}
+    records = rows.find(cited)
 
     def read(db: Connection) -> None:
         turns = db.execute(
-            f"""SELECT t.uuid, t.source, t.session, t.source_ref, r.node FROM turns AS t
-                LEFT JOIN records AS r ON r.turn = t.uuid AND r.pack <> '' WHERE t.uuid IN {LIST}""",  # noqa: S608 - literals
+            f"SELECT uuid, source, session, source_ref FROM turns WHERE uuid IN {LIST}",  # noqa: S608 - literals
             (listed(cited),),
         )
-        for uuid, source, session, ref, record in turns:
+        for uuid, source, session, ref in turns:
             origin = (source or NO_SOURCE, session, ref or f"{KNOWN}{uuid}")
-            found[uuid] = KeptCite("turn", (record,) if record else origin)
+            found[uuid] = KeptCite("turn", (records[uuid].id,) if uuid in records else origin)
         facts = db.execute(
             f"""SELECT f.uuid, a.name, f.relation, b.name, f.holds_from, f.holds_until FROM fact AS f
                 JOIN node_name AS a ON a.node = f.subject AND a.is_alias = 0

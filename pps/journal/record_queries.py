@@ -28,6 +28,8 @@ COLUMNS: Mapping[str, str] = {
     "updated_at": "r.updated_at",
 }
 """What every record has, by name."""
+OF_A_PACK = "r.pack <> ''"
+"""True of the rows ``records AS r`` of packs' kinds: their rows are whole, those of titled texts have turn and node alone."""
 _FROM = "FROM records AS r JOIN turns AS t ON t.uuid = r.turn"
 
 
@@ -99,6 +101,15 @@ def select_page(db: Connection, wanted: RecordSelection, limit: int, cursor: str
     return RecordRowPage(tuple(map(read_record, found)), by_kind, more)
 
 
+def select_records(db: Connection, where: str, *values: str) -> list[Record]:
+    """Return the records of packs' kinds that pass a condition, oldest first; ``where`` is a literal of the caller."""
+    rows = db.execute(
+        f"SELECT {RECORD_COLUMNS} {_FROM} WHERE {OF_A_PACK} AND {where} ORDER BY t.seq",
+        values,
+    )
+    return [read_record(row) for row in rows]
+
+
 def read_record(
     row: tuple[str, str, str, str, int, int, str, str, str, str, str, int, int, str, str, str],
 ) -> Record:
@@ -136,7 +147,7 @@ def _start(nodes: Sequence[str], cursor: str) -> int:
 
 
 def _conditions(wanted: RecordSelection) -> tuple[list[str], list[Scalar]]:
-    conditions, values = ["r.pack <> ''"], list[Scalar]()
+    conditions, values = [OF_A_PACK], list[Scalar]()
     alternatives = {
         "r.node": wanted.ids,
         "r.kind": wanted.kinds,

@@ -1,6 +1,7 @@
-"""Records of packs' kinds in one transaction: their rows, fields, relations, moves and cites.
+"""Records: which node a turn is the source of; those of packs' kinds with fields, relations, moves and cites.
 
-A record's words are a turn's: it is made and changed together with the turn, its job and its version, all or nothing.
+A record's words are a turn's. One of a pack's kind is made and changed together with the turn, its job and its version,
+all or nothing. One of a titled text has its row when the turn's job has made its node.
 """
 
 from __future__ import annotations
@@ -10,22 +11,24 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import TypeAlias, TypeVar, cast
+from typing import Any, TypeAlias, TypeVar, cast
 
 from pps.core.record_values import Cite, CiteKind, Record, RecordGraph, Relation, Transition
 from pps.core.sql import LIST, Connection, listed
 from pps.core.text import fold
 from pps.core.time import from_micros, micros, now
+from pps.core.values import Turn
 from pps.journal import graph_queries, job_queue, turns, versions
 from pps.journal.change_log import log_changes
 from pps.journal.entries import Change, JobPayload, prepare_payload
 from pps.journal.graph_queries import Titled
+from pps.journal.links import node_times
 from pps.journal.record_queries import (
-    RECORD_COLUMNS,
+    OF_A_PACK,
     RecordRowPage,
     RecordSelection,
-    read_record,
     select_page,
+    select_records,
 )
 from pps.journal.store import Readers
 from pps.journal.turn_listeners import TurnListeners
@@ -34,7 +37,6 @@ from pps.journal.writer import Writer
 
 T = TypeVar("T")
 
-_FROM = "FROM records AS r JOIN turns AS t ON t.uuid = r.turn"
 _RELATION = "id, source, type, target, at, properties, actor"
 FieldValue: TypeAlias = tuple[float | None, str | None, int | None]
 """What a field is found by: a number, a text, or a time in microseconds."""
@@ -279,12 +281,7 @@ class RecordRows:
         return self._select("TRUE")
 
     def _select(self, where: str, *values: str) -> list[Record]:
-        # `where` is always a literal of this module; values are bound.
-        rows = self._db.execute(
-            f"SELECT {RECORD_COLUMNS} {_FROM} WHERE r.pack <> '' AND {where} ORDER BY t.seq",
-            values,
-        )
-        return [read_record(row) for row in rows]
+        return select_records(self._db, where, *values)
 
     def _put(self, record: Record) -> None:
         self._db.execute(
@@ -317,8 +314,11 @@ class RecordRows:
 Use: TypeAlias = Callable[[RecordRows], T]
 
 
-class TypedRecords:
-    """Records of packs' kinds in one ``memory.db``; errors and durability as for ``Journal``."""
+class RecordStore:
+    """The records of one ``memory.db``, of titled texts and of packs' kinds; errors and durability as for ``Journal``.
+
+    What is written, and what is read as ``RecordRows``, is of packs' kinds. The other reads answer for every record.
+    """
 
     def __init__(self, writer: Writer, readers: Readers, listeners: TurnListeners) -> None:
         self._writer = writer
@@ -383,6 +383,88 @@ class TypedRecords:
             )
         )
 
+    async def of_turns(self, turns: Sequence[str]) -> dict[str, str]:
+        """Return turn → its record, for those that have one."""
+        query = f"SELECT turn, node FROM records WHERE turn IN {LIST}"  # noqa: S608 - literals
+        return dict(await self._rows(query, listed(turns)))
+
+    async def of_nodes(self, nodes: Sequence[str]) -> dict[str, str]:
+        """Return record → the turn that it comes from, for those nodes that are records."""
+        return await self._readers.look_up(partial(_turns_of, nodes=nodes), len(nodes))
+
+    async def texts(self, nodes: Sequence[str]) -> dict[str, Turn]:
+        """Return record → the turn whose text it is, for those nodes that are records."""
+
+        def work(db: Connection) -> dict[str, Turn]:
+            turn_ids = _turns_of(db, nodes)
+            found = {turn.uuid: turn for turn in turns.get_many(db, list(turn_ids.values()))}
+            return {node: found[turn] for node, turn in turn_ids.items() if turn in found}
+
+        return await self._readers.look_up(work, len(nodes))
+
+    async def times(self, nodes: Sequence[str]) -> dict[str, datetime]:
+        """Return node → when what it tells of happened; see ``node_times``."""
+        return await self._readers.read(partial(node_times, nodes=nodes))
+
+    async def nodes(self) -> set[str]:
+        """Return every node that is a record."""
+        return {node for (node,) in await self._rows("SELECT node FROM records")}
+
+    async def turns_of_packs(self) -> set[str]:
+        """Return the turns of records of packs' kinds: they have no vectors, their records do."""
+        query = f"SELECT r.turn FROM records AS r WHERE {OF_A_PACK}"  # noqa: S608 - literals
+        return {turn for (turn,) in await self._rows(query)}
+
+    async def plain_nodes_named(self, titles: Iterable[str]) -> dict[str, str]:
+        """Return folded title → the plain node (a ``Thing`` that is no record) that has it as a name."""
+
+        def look(db: Connection) -> dict[str, str]:
+            named = graph_queries.resolve(db, [*titles])
+            query = (
+                f"SELECT uuid FROM node WHERE uuid IN {LIST} AND kind = 'Thing'"  # noqa: S608 - literals
+                " AND uuid NOT IN (SELECT node FROM records WHERE node IS NOT NULL)"
+            )
+            plain = {uuid for (uuid,) in db.execute(query, (listed(named.values()),))}
+            return {title: node for title, node in named.items() if node in plain}
+
+        return await self._readers.read(look)
+
+    async def linking(self, folded: Sequence[str]) -> list[tuple[str, str]]:
+        """Return (folded title, turn) for the turns that link to any of these folded titles, oldest first."""
+        query = f"""SELECT l.folded, l.turn FROM turn_links AS l JOIN turns AS t ON t.uuid = l.turn
+            WHERE l.folded IN {LIST} ORDER BY t.seq"""  # noqa: S608 - literals
+        return await self._rows(query, listed(folded))
+
+    async def _rows(self, statement: str, *values: str) -> list[Any]:
+        return await self._readers.read(lambda db: db.execute(statement, values).fetchall())
+
+
+def put_records(
+    db: Connection, nodes: Mapping[str, str], links: Mapping[str, Sequence[str]]
+) -> None:
+    """Note turn → record, and turn → the titles that it links to; those of a turn replace its earlier ones.
+
+    A turn that was forgotten meanwhile is passed over; a title need not exist yet.
+    """
+    pairs = [(node, turn) for turn, node in nodes.items()]
+    db.executemany("DELETE FROM records WHERE node = ? AND turn <> ?", pairs)
+    db.executemany(
+        """INSERT INTO records (turn, node) SELECT uuid, ? FROM turns WHERE uuid = ?
+            ON CONFLICT (turn) DO UPDATE SET node = excluded.node""",
+        pairs,
+    )
+    db.execute(f"DELETE FROM turn_links WHERE turn IN {LIST}", (listed(links),))  # noqa: S608 - literals
+    db.executemany(
+        """INSERT INTO turn_links (folded, turn) SELECT ?, uuid FROM turns WHERE uuid = ?
+            ON CONFLICT DO NOTHING""",
+        [(fold(title), turn) for turn, titles in links.items() for title in titles],
+    )
+
+
+def move_record(db: Connection, old: str, new: str) -> None:
+    """Let a record be another node."""
+    db.execute("UPDATE records SET node = ? WHERE node = ?", (new, old))
+
 
 def repoint(db: Connection, from_: Sequence[str], to: Sequence[str], node: str) -> None:
     """Let relations begin, and others end, at another node: two became one, or two again."""
@@ -414,6 +496,11 @@ def forget(
 def _relation(row: tuple[str, str, str, str, int, str, str]) -> Relation:
     id_, source, type_, target, at, properties, actor = row[:7]
     return Relation(id_, source, type_, target, from_micros(at), json.loads(properties), actor)
+
+
+def _turns_of(db: Connection, nodes: Sequence[str]) -> dict[str, str]:
+    query = f"SELECT node, turn FROM records WHERE node IN {LIST}"  # noqa: S608 - literals
+    return dict(db.execute(query, (listed(nodes),)).fetchall())
 
 
 def _graph(db: Connection, stamp: int) -> RecordGraph:

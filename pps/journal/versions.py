@@ -16,6 +16,7 @@ from pps.core.values import JSON, RecordDraft, Turn
 from pps.journal import turns
 from pps.journal.change_log import log_changes
 from pps.journal.entries import Change, JobPayload, clean_tags, load_payload, prepare_payload
+from pps.journal.record_queries import OF_A_PACK
 from pps.journal.store import Store, reads, writes
 
 ChangeType: TypeAlias = Literal["created", "modified", "appended"]
@@ -208,11 +209,11 @@ def of(db: Connection, turn: str) -> list[Version]:
 def latest(db: Connection, before: datetime, limit: int) -> list[TextChange]:
     """Return the changes of texts before a moment, the latest first; records of packs' kinds are left out."""
     rows = db.execute(
-        """SELECT turn, number, change, content, actor, at,
+        f"""SELECT turn, number, change, content, actor, at,
                 number = (SELECT max(number) FROM versions AS all_of_it WHERE all_of_it.turn = versions.turn)
             FROM versions WHERE number > 1 AND at < ?
-            AND NOT EXISTS (SELECT 1 FROM records WHERE records.turn = versions.turn AND records.pack <> '')
-            ORDER BY at DESC LIMIT ?""",
+            AND NOT EXISTS (SELECT 1 FROM records AS r WHERE r.turn = versions.turn AND {OF_A_PACK})
+            ORDER BY at DESC LIMIT ?""",  # noqa: S608 - literals
         (micros(before), limit),
     )
     return [

@@ -224,7 +224,7 @@ class Records(recorder.RecordWriter):
 
     async def transact(self, work: Callable[[RecordRows], T]) -> T:
         """Run ``work`` in one write transaction; an exception undoes all of it."""
-        return await self._parts.journal.typed.write(work)
+        return await self._parts.journal.records.write(work)
 
     async def tried(
         self, saves: Sequence[Sequence[RecordGiven]]
@@ -247,7 +247,7 @@ class Records(recorder.RecordWriter):
             raise _Undone(done, None)
 
         try:
-            await self._when_idle(lambda: self._parts.journal.typed.write(work))
+            await self._when_idle(lambda: self._parts.journal.records.write(work))
         except _Undone as undone:
             return undone.saved, undone.error
         raise AssertionError("a trial was not undone")
@@ -275,7 +275,7 @@ class Records(recorder.RecordWriter):
             raise _Undone(restoring.tried(rows), None)
 
         with contextlib.suppress(_Undone):
-            await self._parts.journal.typed.write(trial)
+            await self._parts.journal.records.write(trial)
         return restoring
 
     async def restore(self, restoring: Restoring, numbers: Sequence[int]) -> list[Saved]:
@@ -374,7 +374,7 @@ class Records(recorder.RecordWriter):
             return JoinedRecords(tuple(made), new, tuple(warnings))
 
         async with self._parts.worker.held():  # an end may be forgotten or merged away until then
-            joined = await self._parts.journal.typed.write(work)
+            joined = await self._parts.journal.records.write(work)
             await self._parts.pipeline.project_relations()
         return joined
 
@@ -400,7 +400,7 @@ class Records(recorder.RecordWriter):
             return wanted
 
         async with self._parts.worker.held():
-            ended = await self._parts.journal.typed.write(work)
+            ended = await self._parts.journal.records.write(work)
             await self._parts.pipeline.project_relations()
         return ended
 
@@ -416,7 +416,7 @@ class Records(recorder.RecordWriter):
         """Raise InvalidRequest when the actor may not write a kind, or a record or relation that one of some ids is."""
         for kind in (
             *kinds,
-            *await self._parts.journal.typed.read(lambda rows: rows.kinds_written(ids)),
+            *await self._parts.journal.records.read(lambda rows: rows.kinds_written(ids)),
         ):
             self._parts.kinds.check_write(self._actor, kind)
 
@@ -432,7 +432,7 @@ class Records(recorder.RecordWriter):
                     else {},
                 )
 
-        await self._parts.journal.typed.write(work)
+        await self._parts.journal.records.write(work)
 
     @property
     def pool(self) -> PoolRows:
@@ -454,11 +454,11 @@ class Records(recorder.RecordWriter):
                 raise NotFound()
             return [records[id_] for id_ in wanted]
 
-        return await self._parts.journal.typed.read(work)
+        return await self._parts.journal.records.read(work)
 
     async def find(self, ids: Iterable[str]) -> dict[str, Record]:
         """Return id → record, by ids of records or their turns or 8 first characters, of those that are there."""
-        return await self._parts.journal.typed.read(lambda rows: rows.find(rows.whole([*ids])))
+        return await self._parts.journal.records.read(lambda rows: rows.find(rows.whole([*ids])))
 
     async def identified(self, names: Sequence[str], path: str = "ids") -> list[str]:
         """Return the ids that ids, their beginnings or titles stand for; unknown ones as they are.
@@ -470,7 +470,7 @@ class Records(recorder.RecordWriter):
 
     async def titled(self, title: str) -> list[Record]:
         """Return the records of a title, case and space folded, oldest first."""
-        return await self._parts.journal.typed.read(lambda rows: rows.titled(title))
+        return await self._parts.journal.records.read(lambda rows: rows.titled(title))
 
     async def node_of(self, name: str, path: str) -> str:
         """Return the id of the node that an id, its beginning or a title stands for.
@@ -486,14 +486,14 @@ class Records(recorder.RecordWriter):
                 raise NotFound(path)
             return candidates[0].id
 
-        return await self._parts.journal.typed.read(work)
+        return await self._parts.journal.records.read(work)
 
     async def list(self, query: RecordQuery) -> RecordPage:
         """Return a page of records; see RecordQuery.
 
         InvalidRequest for an unknown kind, field or operator.
         """
-        page = await self._parts.journal.typed.page(
+        page = await self._parts.journal.records.page(
             wanted_of(self._parts.kinds, query, self._parts.journal.zone), query.limit, query.cursor
         )
         return RecordPage(page.records, sum(page.by_kind.values()), page.cursor, page.by_kind)
@@ -503,7 +503,7 @@ class Records(recorder.RecordWriter):
 
         The same object until something is written.
         """
-        return await self._parts.journal.typed.graph()
+        return await self._parts.journal.records.graph()
 
     async def misfits(self) -> dict[str, str]:
         """Return record → why it no longer fits the packs as they are now.
@@ -523,19 +523,19 @@ class Records(recorder.RecordWriter):
 
     async def cites(self, ids: Sequence[str]) -> dict[str, tuple[Cite, ...]]:
         """Return record → what it cites; those that cite nothing are left out."""
-        return await self._parts.journal.typed.read(lambda rows: rows.cites(ids))
+        return await self._parts.journal.records.read(lambda rows: rows.cites(ids))
 
     async def relations(self, ids: Sequence[str]) -> Sequence[Relation]:
         """Return the relations that begin or end at some records, oldest first."""
-        return await self._parts.journal.typed.read(lambda rows: rows.relations(ids))
+        return await self._parts.journal.records.read(lambda rows: rows.relations(ids))
 
     async def transitions(self, record: str) -> Sequence[Transition]:
         """Return a record's moves, oldest first."""
-        return await self._parts.journal.typed.read(lambda rows: rows.moves([record]))
+        return await self._parts.journal.records.read(lambda rows: rows.moves([record]))
 
     async def moves(self, records: Iterable[str]) -> dict[str, list[Transition]]:
         """Return record → its moves, oldest first; those that never moved are left out."""
-        by_record = await self._parts.journal.typed.read(lambda rows: rows.moves(records))
+        by_record = await self._parts.journal.records.read(lambda rows: rows.moves(records))
         moves: dict[str, list[Transition]] = {}
         for move in by_record:
             moves.setdefault(move.record, []).append(move)
@@ -572,7 +572,7 @@ class Records(recorder.RecordWriter):
         """
 
         async def queued() -> T:
-            write = partial(self._parts.journal.typed.write, work)
+            write = partial(self._parts.journal.records.write, work)
             return await self._parts.intake.queued(
                 most, write, lambda done: sum(map(bool, jobs(done)))
             )

@@ -11,7 +11,7 @@ from pps.index.indexes import EntityIndexes
 from pps.ingest.slots import Slots
 from pps.ingest.write_path import Pipeline
 from pps.isolation.client import IsolatedGraphitiClient
-from pps.journal.record_book import Merges
+from pps.journal.merge_rows import Merges
 from pps.memory import Memory
 from pps.store import sql_graph
 from tests.acceptance.killed_steps import Step, arm, deadly, play

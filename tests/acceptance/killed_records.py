@@ -11,13 +11,13 @@ from pps.ingest import worker, write_path
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.job_queue import JobQueue
 from pps.journal.journal import Journal
-from pps.journal.record_rows import TypedRecords
+from pps.journal.record_rows import RecordStore
 from pps.records.saving import RecordGiven, RelationGiven
 from pps.store import sql_graph
 from tests.acceptance.killed_steps import Step, arm, deadly
 
 STEPS: tuple[Step, ...] = (
-    (TypedRecords, "write"),
+    (RecordStore, "write"),
     (JobQueue, "take"),
     (write_path, "log_changes"),
     (sql_graph, "put_nodes"),
@@ -26,7 +26,7 @@ STEPS: tuple[Step, ...] = (
     (EntityIndexes, "apply"),
     (EntityIndexes, "save_positions"),
     (Journal, "drop_entries"),
-    (TypedRecords, "projected"),
+    (RecordStore, "projected"),
 )
 """The methods that make each step of a save durable; a process is killed right after one."""
 

@@ -13,7 +13,7 @@ from pps.journal import turns as turn_rows
 from pps.journal.job_queue import JobQueue
 from pps.journal.journal import Journal
 from pps.journal.pool_rows import PoolRows
-from pps.journal.record_rows import TypedRecords
+from pps.journal.record_rows import RecordStore
 from tests.acceptance.killed_steps import Step, arm, deadly
 from tests.squads import Team
 
@@ -24,7 +24,7 @@ PROPOSAL = {
 }
 
 SHARE: tuple[Step, ...] = (
-    (TypedRecords, "write"),
+    (RecordStore, "write"),
     (JobQueue, "take"),
     (write_path, "log_changes"),
     (worker, "end_jobs"),
@@ -42,7 +42,7 @@ FORGET: tuple[Step, ...] = (
     (turn_rows, "forget"),
 )
 PROPOSE: tuple[Step, ...] = (
-    (TypedRecords, "write"),
+    (RecordStore, "write"),
     (JobQueue, "take"),
     (worker, "end_jobs"),
 )

@@ -40,7 +40,7 @@ async def test_a_kill_after_any_step_of_a_save_leaves_journal_graph_and_indexes_
         }
         facts = await memory.parts.client.facts_of_nodes([goal.id], 100)
         assert {fact.uuid for fact in facts} == {one.id for one in graph.relations}
-        assert await memory.parts.journal.typed.pending(10) == []
+        assert await memory.parts.journal.records.pending(10) == []
         found = await memory.records.list(
             RecordQuery(where=(Condition("title", "=", "Run a marathon"),))
         )

@@ -208,7 +208,7 @@ async def test_a_page_of_5000_records_reads_its_own_records_alone(
                 for number in range(at, at + 200)
             ]
             saving = memory.records.saving(*some)
-            await memory.parts.journal.typed.write(lambda rows, saving=saving: saving(rows, []))
+            await memory.parts.journal.records.write(lambda rows, saving=saving: saving(rows, []))
         read, statements = list[str](), list[str]()
 
         def counted(row: Any) -> Record:
@@ -230,7 +230,7 @@ async def test_a_page_of_5000_records_reads_its_own_records_alone(
                 finally:
                     db.set_trace_callback(None)
 
-            found = await memory.parts.journal.typed.read(partial(RecordRows.beside, work=asked))
+            found = await memory.parts.journal.records.read(partial(RecordRows.beside, work=asked))
             seen += [one.title for one in found.records]
             cursor, pages = found.cursor, pages + 1
         assert (pages, len(seen), len(set(seen)), len(read)) == (25, 2_500, 2_500, 2_500)

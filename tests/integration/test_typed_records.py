@@ -362,7 +362,7 @@ async def test_a_rebuild_and_a_reindex_bring_all_back(app: App, memory: Memory) 
     await memory.records.relate([RelationDraft("Run a marathon", "Ana", "of")])
     before = await memory.records.graph()
     listed = RecordQuery(where=(Condition("deadline", "=", "2027-05-01"),))
-    await memory.parts.journal.typed.write(lambda rows: rows.put_fields(goal.record.id, {}))
+    await memory.parts.journal.records.write(lambda rows: rows.put_fields(goal.record.id, {}))
     assert (await memory.records.list(listed)).total == 0
     await memory.reindex()
     assert (await memory.records.list(listed)).total == 1

@@ -1,50 +1,18 @@
-"""Records: which node a turn is the source of, and which titles turns link to; and merges of nodes, to be undone."""
+"""Merges of nodes that were one thing, kept so that each can be undone; and nodes that may be one thing."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from typing import Literal, TypeAlias
 
 from pps.core.errors import InvalidRequest
 from pps.core.sql import LIST, Connection, listed
-from pps.core.text import fold
 from pps.core.time import from_micros, micros
-from pps.core.values import Turn
-from pps.journal import graph_queries, turns
-from pps.journal.links import node_times
-from pps.journal.store import Store, reads
+from pps.journal.store import Store
 
 MergeState: TypeAlias = Literal["applying", "applied", "undoing", "undone"]
-
-
-def put_records(
-    db: Connection, nodes: Mapping[str, str], links: Mapping[str, Sequence[str]]
-) -> None:
-    """Note turn → record, and turn → the titles that it links to; those of a turn replace its earlier ones.
-
-    A turn that was forgotten meanwhile is passed over; a title need not exist yet.
-    """
-    pairs = [(node, turn) for turn, node in nodes.items()]
-    db.executemany("DELETE FROM records WHERE node = ? AND turn <> ?", pairs)
-    db.executemany(
-        """INSERT INTO records (turn, node) SELECT uuid, ? FROM turns WHERE uuid = ?
-            ON CONFLICT (turn) DO UPDATE SET node = excluded.node""",
-        pairs,
-    )
-    db.execute(f"DELETE FROM turn_links WHERE turn IN {LIST}", (listed(links),))  # noqa: S608 - literals
-    db.executemany(
-        """INSERT INTO turn_links (folded, turn) SELECT ?, uuid FROM turns WHERE uuid = ?
-            ON CONFLICT DO NOTHING""",
-        [(fold(title), turn) for turn, titles in links.items() for title in titles],
-    )
-
-
-def move_record(db: Connection, old: str, new: str) -> None:
-    """Let a record be another node."""
-    db.execute("UPDATE records SET node = ? WHERE node = ?", (new, old))
 
 
 def forget_merges(db: Connection, nodes: Sequence[str]) -> None:
@@ -52,60 +20,6 @@ def forget_merges(db: Connection, nodes: Sequence[str]) -> None:
     wanted = listed(nodes)
     statement = f"DELETE FROM merges WHERE kept IN {LIST} OR gone IN {LIST}"  # noqa: S608 - literals
     db.execute(statement, (wanted, wanted))
-
-
-class RecordBook(Store):
-    """Records and links of one ``memory.db``."""
-
-    times = reads(node_times)
-
-    async def of_turns(self, turns: Sequence[str]) -> dict[str, str]:
-        """Return turn → its record, for those that have one."""
-        query = f"SELECT turn, node FROM records WHERE turn IN {LIST}"  # noqa: S608 - literals
-        return dict(await self.select(query, listed(turns)))
-
-    async def plain_nodes_named(self, titles: Iterable[str]) -> dict[str, str]:
-        """Return folded title → the plain node (a ``Thing`` that is no record) that has it as a name."""
-
-        def look(db: Connection) -> dict[str, str]:
-            named = graph_queries.resolve(db, [*titles])
-            query = (
-                f"SELECT uuid FROM node WHERE uuid IN {LIST} AND kind = 'Thing'"  # noqa: S608 - literals
-                " AND uuid NOT IN (SELECT node FROM records WHERE node IS NOT NULL)"
-            )
-            plain = {uuid for (uuid,) in db.execute(query, (listed(named.values()),))}
-            return {title: node for title, node in named.items() if node in plain}
-
-        return await self.read(look)
-
-    async def of_nodes(self, nodes: Sequence[str]) -> dict[str, str]:
-        """Return record → the turn that it comes from, for those nodes that are records."""
-        return await self.look_up(partial(_sources, nodes=nodes), len(nodes))
-
-    async def texts(self, nodes: Sequence[str]) -> dict[str, Turn]:
-        """Return record → the turn whose text it is, for those nodes that are records."""
-
-        def work(db: Connection) -> dict[str, Turn]:
-            sources = _sources(db, nodes)
-            found = {turn.uuid: turn for turn in turns.get_many(db, list(sources.values()))}
-            return {node: found[turn] for node, turn in sources.items() if turn in found}
-
-        return await self.look_up(work, len(nodes))
-
-    async def nodes(self) -> set[str]:
-        """Return every node that is a record."""
-        return {node for (node,) in await self.select("SELECT node FROM records")}
-
-    async def linking(self, folded: Sequence[str]) -> list[tuple[str, str]]:
-        """Return (folded title, turn) for the turns that link to any of these folded titles, oldest first."""
-        query = f"""SELECT l.folded, l.turn FROM turn_links AS l JOIN turns AS t ON t.uuid = l.turn
-            WHERE l.folded IN {LIST} ORDER BY t.seq"""  # noqa: S608 - literals
-        return await self.select(query, listed(folded))
-
-
-def _sources(db: Connection, nodes: Sequence[str]) -> dict[str, str]:
-    query = f"SELECT node, turn FROM records WHERE node IN {LIST}"  # noqa: S608 - literals
-    return dict(db.execute(query, (listed(nodes),)).fetchall())
 
 
 @dataclass(frozen=True, slots=True)
