@@ -1,4 +1,4 @@
-"""Merges of nodes that were one thing, kept so that each can be undone; and nodes that may be one thing."""
+"""Merges of two nodes into one, kept so that each can be undone, and nodes that share a name."""
 
 from __future__ import annotations
 

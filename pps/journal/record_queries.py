@@ -29,7 +29,10 @@ COLUMNS: Mapping[str, str] = {
 }
 """What every record has, by name."""
 OF_A_PACK = "r.pack <> ''"
-"""True of the rows ``records AS r`` of packs' kinds: their rows are whole, those of titled texts have turn and node alone."""
+"""True of the rows ``records AS r`` of packs' kinds.
+
+Their rows are whole; the row of a titled text has turn and node alone.
+"""
 _FROM = "FROM records AS r JOIN turns AS t ON t.uuid = r.turn"
 
 
@@ -102,7 +105,10 @@ def select_page(db: Connection, wanted: RecordSelection, limit: int, cursor: str
 
 
 def select_records(db: Connection, where: str, *values: str) -> list[Record]:
-    """Return the records of packs' kinds that pass a condition, oldest first; ``where`` is a literal of the caller."""
+    """Return the records of packs' kinds that pass a condition, oldest first.
+
+    ``where`` is a literal of the caller.
+    """
     rows = db.execute(
         f"SELECT {RECORD_COLUMNS} {_FROM} WHERE {OF_A_PACK} AND {where} ORDER BY t.seq",
         values,

@@ -1,7 +1,7 @@
-"""Records: which node a turn is the source of; those of packs' kinds with fields, relations, moves and cites.
+"""Records: which node a turn is the source of, and for packs' kinds fields, relations, moves, cites.
 
-A record's words are a turn's. One of a pack's kind is made and changed together with the turn, its job and its version,
-all or nothing. One of a titled text has its row when the turn's job has made its node.
+A record's words are a turn's. A record of a pack's kind is made and changed together with the turn,
+its job and its version, all or nothing. A titled text has its row once the turn's job made its node.
 """
 
 from __future__ import annotations
@@ -315,9 +315,10 @@ Use: TypeAlias = Callable[[RecordRows], T]
 
 
 class RecordStore:
-    """The records of one ``memory.db``, of titled texts and of packs' kinds; errors and durability as for ``Journal``.
+    """The records of one ``memory.db``, of titled texts and of packs' kinds.
 
-    What is written, and what is read as ``RecordRows``, is of packs' kinds. The other reads answer for every record.
+    ``write``, ``read``, ``graph`` and ``page`` know records of packs' kinds alone. The other methods
+    answer for every record. Errors and durability as for ``Journal``.
     """
 
     def __init__(self, writer: Writer, readers: Readers, listeners: TurnListeners) -> None:
@@ -416,7 +417,7 @@ class RecordStore:
         return {turn for (turn,) in await self._rows(query)}
 
     async def plain_nodes_named(self, titles: Iterable[str]) -> dict[str, str]:
-        """Return folded title → the plain node (a ``Thing`` that is no record) that has it as a name."""
+        """Return folded title → the plain node (a ``Thing``, no record) that has it as a name."""
 
         def look(db: Connection) -> dict[str, str]:
             named = graph_queries.resolve(db, [*titles])
@@ -430,7 +431,7 @@ class RecordStore:
         return await self._readers.read(look)
 
     async def linking(self, folded: Sequence[str]) -> list[tuple[str, str]]:
-        """Return (folded title, turn) for the turns that link to any of these folded titles, oldest first."""
+        """Return (folded title, turn) for the turns that link to any of these, oldest first."""
         query = f"""SELECT l.folded, l.turn FROM turn_links AS l JOIN turns AS t ON t.uuid = l.turn
             WHERE l.folded IN {LIST} ORDER BY t.seq"""  # noqa: S608 - literals
         return await self._rows(query, listed(folded))
@@ -442,7 +443,7 @@ class RecordStore:
 def put_records(
     db: Connection, nodes: Mapping[str, str], links: Mapping[str, Sequence[str]]
 ) -> None:
-    """Note turn → record, and turn → the titles that it links to; those of a turn replace its earlier ones.
+    """Note turn → record, and turn → the titles that it links to, in place of its earlier ones.
 
     A turn that was forgotten meanwhile is passed over; a title need not exist yet.
     """
