@@ -348,7 +348,7 @@ class _PackFile:
         if model is None:
             return None
         moves = {state: tuple(to) for state, to in model.moves.items()}
-        others = frozenset((a, b) for a, b in model.others)
+        others = tuple(sorted({(a, b) for a, b in model.others}))
         self._shape(_SNAKE, model.field, (*path, "field"))
         if model.field in COMMON_FIELDS:
             self._say((*path, "field"), "every record has it already, choose another name")
@@ -364,7 +364,7 @@ class _PackFile:
             self._shape(_SNAKE, state, (*path, "moves"))
             if state not in reached:
                 self._say((*path, "moves"), f"no move leads to {state!r}", state)
-        for a, b in sorted(others):
+        for a, b in others:
             if b not in moves.get(a, ()):
                 self._say((*path, "others"), f"{a} → {b} is no move of it", a)
         return lifecycle

@@ -111,15 +111,15 @@ class Lifecycle:
     Attributes:
         field: The name of its state among the fields, such as ``state``.
         moves: State → the states that may follow; one without followers is an end.
-        others: Moves, as (from, to), that only another actor than the one who made the record may
-            do.
+        others: Moves, as (from, to) and sorted, that only another actor than the one who made the
+            record may do.
     """
 
     name: str
     field: str
     start: str
     moves: Mapping[str, tuple[str, ...]]
-    others: frozenset[tuple[str, str]] = frozenset()
+    others: tuple[tuple[str, str], ...] = ()
 
     @property
     def states(self) -> tuple[str, ...]:

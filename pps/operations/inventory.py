@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from pps.core.kinds import ANY_KIND, FieldSpec, KindPack, KindSpec
+from pps.core.kinds import ANY_KIND, FieldSpec, KindPack, KindSpec, Lifecycle
 from pps.core.record_values import RecordQuery
 from pps.core.text import counted
 from pps.memory import Memory
@@ -49,20 +49,6 @@ class RelationView:
 
 
 @dataclass(frozen=True, slots=True)
-class LifecycleView:
-    """Which states follow which.
-
-    ``others`` are the moves that only another actor than the author may do.
-    """
-
-    name: str
-    field: str
-    start: str
-    moves: Mapping[str, tuple[str, ...]]
-    others: tuple[tuple[str, str], ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class LayerView:
     """A layer: when it is loaded, how many tokens of a session's start it may take, its kinds."""
 
@@ -84,7 +70,7 @@ class Schema:
     layers: tuple[LayerView, ...]
     kinds: tuple[KindView, ...]
     relations: tuple[RelationView, ...]
-    lifecycles: tuple[LifecycleView, ...]
+    lifecycles: tuple[Lifecycle, ...]
     authority: Mapping[str, tuple[str, ...]]
     denied: Mapping[str, tuple[str, ...]]
     tools: Mapping[str, str]
@@ -166,12 +152,7 @@ def schema_of(packs: tuple[KindPack, ...], counts: Mapping[str, int] | None = No
         ),
         tuple(_kind(kind, None if counts is None else counts.get(kind.name, 0)) for kind in kinds),
         tuple(_relations(packs)),
-        tuple(
-            LifecycleView(
-                cycle.name, cycle.field, cycle.start, cycle.moves, tuple(sorted(cycle.others))
-            )
-            for cycle in cycles.values()
-        ),
+        tuple(cycles.values()),
         {rule.actor: rule.write for pack in packs for rule in pack.authority},
         {rule.actor: rule.deny for pack in packs for rule in pack.authority if rule.deny},
         {tool.name: tool.operation for pack in packs for tool in pack.tools},

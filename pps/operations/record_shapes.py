@@ -24,7 +24,7 @@ from pps.operations.item_views import value_text
 from pps.operations.pages import FOLLOWING, PAGE_CHARACTERS, as_json, fitting, json_size
 from pps.operations.table import ModelView
 from pps.records.listing import MAX_CONDITIONS, MAX_LIST
-from pps.records.records import SavedRecords
+from pps.records.records import JoinedRecords, SavedRecords
 from pps.records.saving import (
     MAX_CITES,
     MAX_RECORDS,
@@ -363,16 +363,7 @@ class RecordsWhole:
     transitions: tuple[Transition, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Joined:
-    """Relations by id; ``created`` is how many did not hold before, ``warnings`` say which were turned and why."""
-
-    ids: tuple[str, ...]
-    created: int = 0
-    warnings: tuple[str, ...] = ()
-
-
-def joined(view: Joined) -> str:
+def joined(view: JoinedRecords) -> str:
     """Return the relations of a call as text, a line each, then its warnings."""
     state = "Related" if view.created else "Related already"
     lines = [f"{state}. [{id_}]" for id_ in view.ids]

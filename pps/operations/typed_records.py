@@ -21,7 +21,7 @@ from pps.operations import record_shapes as shapes
 from pps.operations.forgetting import forgotten_text
 from pps.operations.table import ADDS, ERASES, READS, RECORDS, SETS, Hints
 from pps.operations.titled_texts import WAIT_S
-from pps.records.records import Join
+from pps.records.records import Join, JoinedRecords
 from pps.records.saving import RelationGiven
 from pps.records.session import QUERY_TOKENS, Parent, parents_of
 
@@ -227,7 +227,7 @@ async def record_delete(memory: Memory, request: shapes.DeleteRecordsInput) -> F
     command="records relate",
     examples=('pps records relate ana "Buy shoes" SERVES "Run a marathon"',),
 )
-async def record_relate(memory: Memory, request: shapes.RelateRecordsInput) -> shapes.Joined:
+async def record_relate(memory: Memory, request: shapes.RelateRecordsInput) -> JoinedRecords:
     """Use it to join two records by a relation of the packs.
 
     If the relation exists, only its properties change. Returns the relation's id, and a warning if
@@ -240,7 +240,7 @@ async def record_relate(memory: Memory, request: shapes.RelateRecordsInput) -> s
     except InvalidRequest as error:  # of many it says which; here there is one
         raise InvalidRequest(error.field.removeprefix("relations[0]."), error.problem) from None
     warnings = tuple(warning.removeprefix("relations[0]: ") for warning in made.warnings)
-    return shapes.Joined(made.ids, made.created, warnings)
+    return replace(made, warnings=warnings)
 
 
 @RECORDS.operation(
@@ -250,9 +250,9 @@ async def record_relate(memory: Memory, request: shapes.RelateRecordsInput) -> s
     command="records unrelate",
     examples=("pps records unrelate ana 1b4e28ba",),
 )
-async def record_unrelate(memory: Memory, request: shapes.UnrelateRecordsInput) -> shapes.Joined:
+async def record_unrelate(memory: Memory, request: shapes.UnrelateRecordsInput) -> JoinedRecords:
     """Use it when relations no longer hold.
 
     A question with as_of still shows the past.
     """
-    return shapes.Joined(tuple(await memory.records.part(request.ids)))
+    return JoinedRecords(tuple(await memory.records.part(request.ids)))

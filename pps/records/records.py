@@ -134,16 +134,10 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class JoinedRecords:
-    """Relations that were made.
-
-    Attributes:
-        ids: In the order given.
-        created: How many did not hold before.
-        warnings: Those that were kept the other way round, and why.
-    """
+    """Relations by id; ``created`` is how many did not hold before, ``warnings`` say which were turned and why."""
 
     ids: tuple[str, ...]
-    created: int
+    created: int = 0
     warnings: tuple[str, ...] = ()
 
 

@@ -406,7 +406,7 @@ def test_the_documented_pack_is_right() -> None:
     assert mistakes == ()
     assert pack is not None
     assert pack.kinds["Plant"].lifecycle is not None
-    assert pack.kinds["Plant"].lifecycle.others == {("growing", "harvested")}
+    assert pack.kinds["Plant"].lifecycle.others == (("growing", "harvested"),)
 
 
 @pytest.mark.parametrize(
