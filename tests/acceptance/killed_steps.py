@@ -35,6 +35,7 @@ from pps.journal.versions import Versions
 from pps.memory import Memory
 from pps.store import sql_graph
 from tests.sampling import sample
+from tests.waiting import PATIENCE_S
 
 TURNS = 3
 Step: TypeAlias = tuple[type | ModuleType, str]
@@ -137,6 +138,8 @@ async def taken_up(found: Settings) -> AsyncIterator[Memory]:
     async with App.open(found) as app, app.memory("ana") as memory:
         assert await memory.settled(60)
         yield memory
+        if (publisher := memory.parts.indexer.publisher) is not None:
+            await publisher.catch_up(PATIENCE_S)  # ``settled`` waits for the indexes alone
         ledger = await memory.ledger()
         assert ledger.problems == ()
         assert all(one.ok for one in ledger.agreements)

@@ -159,6 +159,7 @@ async def test_a_merge_can_still_be_undone(old_settings: Settings) -> None:
     async with App.open(old_settings) as app, app.memory("ana") as memory:
         merging = memory.records.merging
         (applied,) = [merge for merge in await merging.merges() if merge.state == "applied"]
+        assert await memory.settled(PATIENCE_S)  # the home has a turn queued
         await merging.undo(applied.id)
         names = [node.name for node in await memory.parts.client.scan_nodes("", 100)]
         assert {"Priya Nair", "P. Nair"} <= set(names)

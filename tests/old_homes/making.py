@@ -25,6 +25,7 @@ import tarfile
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -33,6 +34,8 @@ from pps.config import load
 from pps.core.time import iso, now
 from pps.entities.folder import card_of
 from pps.entities.tasks import TaskDraft, Tasks
+from pps.journal.entries import load_payload
+from pps.memory import Memory
 from pps.operations.calls import OPERATOR, Caller, Calls
 from pps.server.spool import spool_folder
 from tests.neo4j_server import Neo4jServer, running_neo4j
@@ -44,7 +47,7 @@ from tests.old_homes.contents import (
 )
 from tests.old_homes.neo4j_groups import dump_group
 from tests.squads import Team, team_of_three
-from tests.waiting import PATIENCE_S
+from tests.waiting import PATIENCE_S, settle_until
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
 _HOOK = Path(__file__).parents[2] / "config" / "claude" / "hooks" / "pps_hook.py"
@@ -543,6 +546,7 @@ async def record(
                 await app.archive(name, undo=True)
             async with app.memory(name, pool=True) as memory:
                 assert await memory.parts.worker.saved(PATIENCE_S), f"turns of {name} still wait"
+                await settle_until(partial(_rules_have_read, memory))
                 _write_lines(folder / f"{name}.jsonl", await export_lines(memory, folder))
                 memories[name] = await memory_contents(memory)
         for squad in app.registry.squads.list():
@@ -550,6 +554,20 @@ async def record(
                 async with app.memory(squad.pool, pool=True) as pool:
                     pools[squad.name] = await pool_contents(pool, squad.members)
     return {"registry": registry, "memories": memories, "pools": pools}
+
+
+async def _rules_have_read(memory: Memory) -> bool:
+    """Tell whether rules have read what waits for a program that is away, and the indexes have it."""
+    rows = await memory.parts.journal.select(
+        "SELECT payload FROM jobs WHERE stage = 1 AND state IN ('queued', 'running')"
+    )
+    payloads = [load_payload(payload) for (payload,) in rows]
+    unread = [
+        payload
+        for payload in payloads
+        if payload.extraction == "command" and not payload.rules_meanwhile
+    ]
+    return not unread and (await memory.stats()).index_lag == 0
 
 
 def unpack(name: str, folder: Path) -> Path:
