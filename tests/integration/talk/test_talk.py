@@ -390,7 +390,7 @@ def test_who_is_sent_out_while_something_is_said_has_nothing_of_it(
     served: Served, chat: ChatServer
 ) -> None:
     """Also where it is called in again before the answer ends."""
-    make(served, chat, "carl", "dora")
+    make(served, chat, "carl", "dora", timeout_s=300.0)
     chat.mode = "held"
     chat.answers["carl"] = ["One two three heron8812 five."]
     with room_socket(haven_of(served)) as owner:
