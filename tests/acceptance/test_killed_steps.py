@@ -6,7 +6,10 @@ process takes up what is left; at the end every id is there once, in journal, gr
 
 from __future__ import annotations
 
+import pytest
+
 from pps.config import Settings
+from pps.entities.registry import Registry
 from pps.memory import Memory
 from tests.acceptance.killed_steps import (
     FORGET_STEPS,
@@ -27,6 +30,7 @@ from tests.acceptance.killed_steps import (
     taken_up,
     tell_records,
 )
+from tests.postgresql_server import PostgresqlServer
 
 
 async def test_a_kill_after_any_step_loses_and_doubles_nothing(settings: Settings) -> None:
@@ -70,7 +74,7 @@ async def test_a_kill_while_records_are_kept_linked_and_changed_loses_and_double
 
 
 async def test_a_kill_while_something_is_forgotten_leaves_all_or_nothing_of_it(
-    settings: Settings,
+    settings: Settings, request: pytest.FixtureRequest
 ) -> None:
     """One transaction forgets; what the files still hold after it is erased when the memory is opened."""
     rounds = killed(FORGET_STEPS, forget_killed_at, settings)
@@ -92,12 +96,19 @@ async def test_a_kill_while_something_is_forgotten_leaves_all_or_nothing_of_it(
             found = (await memory.recall("Gone", limit=100))[channel]
             texts = " ".join(hit.text for hit in found)
             assert not [number for number in gone if f"Gone{number} " in f"{texts} "]
-    journal = b"".join(
-        file.read_bytes()
-        for file in (settings.home / "entities" / "ana" / "data").glob("memory.db*")
-    )
-    assert f"Kept {rounds[0]}.".encode() in journal
-    assert [number for number in rounds if f"Gone {number}.".encode() in journal] == whole
+    assert await is_held(f"Kept {rounds[0]}.", settings, request)
+    held = [number for number in rounds if await is_held(f"Gone {number}.", settings, request)]
+    assert held == whole
+
+
+async def is_held(text: str, settings: Settings, request: pytest.FixtureRequest) -> bool:
+    """Tell whether the store has a text of the entity: in a byte of its files, or in a row of the database."""
+    if settings.store == "postgresql":
+        server: PostgresqlServer = request.getfixturevalue("postgresql_server")
+        group = Registry(settings.home).get("ana").entity.group
+        return bool(await server.rows_with(text, group))
+    files = (settings.home / "entities" / "ana" / "data").glob("memory.db*")
+    return any(text.encode() in file.read_bytes() for file in files)
 
 
 async def test_a_kill_while_something_is_forgotten_softly_leaves_it_there_or_restorable(
