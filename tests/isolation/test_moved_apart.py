@@ -83,7 +83,9 @@ async def test_moving_one_touches_no_row_and_no_file_of_another(
         assert await all_untouched(), f"moved to {target}"
         await app.drop_moved_source("ana")
         assert await all_untouched(), f"dropped after {target}"
+    await app.archive("ana")
     await app.move("ana", "embedded")
+    assert await all_untouched(), "moved while archived"
     await app.delete("ana")
     assert await all_untouched()
     assert left_in(app.settings.home, ["onlyana"]) == []
