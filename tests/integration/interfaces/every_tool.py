@@ -114,10 +114,11 @@ async def done(client: Client, tool: str, /, **arguments: object) -> dict[str, A
 
 
 async def _taken_in(client: Client, receipt: dict[str, Any]) -> None:
-    """Wait until what is on disk can be found: on a busy machine that takes longer than a call waits."""
+    """Wait until what is on disk can be found, which may take longer than a call waits; tell what came of it."""
 
     async def is_done() -> bool:
         job = await done(client, "job_status", id=receipt["turn_id"])
+        receipt["state"] = job["state"]
         return job["state"] not in ("queued", "running")
 
     if receipt["state"] == "accepted":
