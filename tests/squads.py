@@ -87,9 +87,13 @@ _founded: dict[str, Path] = {}
 
 
 async def team_of_three(app: App) -> Team:
-    """Return the trio as it is when it has just been founded, in a data folder that has nothing yet."""
+    """Return the trio as it is when it has just been founded, in a data folder that has nothing yet.
+
+    A folder that is copied has the rows of a server's database in common with the first one, so there the trio is
+    founded anew.
+    """
     write_squad(app.settings.home, "trio")
-    if app.settings.store == "neo4j" or app.registry.list(include_archived=True):
+    if app.settings.store != "embedded" or app.registry.list(include_archived=True):
         return Team(app, (await founding.found(app, "team", "trio", {})).squad)
     settings = app.settings.model_dump_json(exclude={"home"})
     if settings not in _founded:

@@ -10,8 +10,8 @@ from pps.entities.memberships import Squads
 from pps.ingest import worker, write_path
 from pps.ingest.forget import Forgetter
 from pps.journal import turns as turn_rows
+from pps.journal.closing_rows import Closings
 from pps.journal.job_queue import JobQueue
-from pps.journal.journal import Journal
 from pps.journal.pool_rows import PoolRows
 from pps.journal.record_rows import RecordStore
 from tests.acceptance.killed_steps import Step, arm, deadly
@@ -32,8 +32,8 @@ SHARE: tuple[Step, ...] = (
 REVOKE: tuple[Step, ...] = (
     (PoolRows, "write"),
     (PoolRows, "mark_gone"),
-    (Journal, "set_meta"),
     (turn_rows, "forget"),
+    (Closings, "forget"),
     (Forgetter, "forget"),
 )
 FORGET: tuple[Step, ...] = (
