@@ -69,13 +69,13 @@ export function StillSaid({ done }) {
   return html`<section class="card" aria-label="Corrected">
     <h2 id="still">Corrected</h2>
     ${done.skipped?.length > 0 && html`<${Alert}>${done.skipped.map((one) => `${one.what}: ${one.why}`).join("; ")}<//>`}
-    <p>${rightText ? html`Right is: <${Item} id=${done.right}>${rightText}<//>` : "Nothing took its place."} ${" "}<${Item} id=${done.turn_id}>The correction<//></p>
-    ${error && html`<${Alert}>${error}<//>`}
+    <p>${rightText ? html`Right is: <${Item} id=${done.right}>${rightText}<//>` : !done.right && "Nothing took its place."} ${" "}<${Item} id=${done.turn_id}>The correction<//></p>
+    ${(error || right.error) && html`<${Alert}>${error || right.error.message}<//>`}
     ${turns.length + others.length === 0 && html`<p class="faint">Nothing ${Object.keys(handled).length ? "more " : ""}says the old thing.</p>`}
     ${turns.length > 0 && html`<h3>Turns that still say the old thing</h3>
       <p class="faint">Those that support the fact are found as superseded. Any of them can be marked or forgotten.</p>
       <ul class="lines">${turns.map((one) => html`<li key=${one.id}><${Item} id=${one.id}>${one.text}<//>
-        <span class="row"><button class="plain" aria-label=${`Mark as outdated: ${one.text}`} onClick=${() => mark(one)}>Mark as outdated</button>
+        <span class="row"><button class="plain" disabled=${Boolean(done.right) && !rightText} aria-label=${`Mark as outdated: ${one.text}`} onClick=${() => mark(one)}>Mark as outdated</button>
         <button class="plain" aria-label=${`Forget: ${one.text}`} onClick=${() => forget(one)}>Forget</button></span></li>`)}</ul>`}
     ${others.length > 0 && html`<h3>Also said elsewhere</h3><${ShownItems} of=${others} total=${others.length} />`}
     ${done.mentions.turns + done.mentions.facts + done.mentions.nodes + done.mentions.anchors > done.mentions.items.length && html`<p class="faint">These are the first of each kind.</p>`}
