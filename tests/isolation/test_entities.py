@@ -154,6 +154,29 @@ async def test_archiving_and_deleting_one_leaves_the_others_and_nothing_of_it(ap
     assert one.memory.entity == entities["coffee"]
 
 
+async def test_who_hears_of_leaving_is_told_of_those_that_leave_and_of_no_other(app: App) -> None:
+    leaving: list[str] = []
+
+    async def note(name: str) -> None:
+        leaving.append(name)
+        async with app.memory("coffee") as memory:  # another's memory stays open meanwhile
+            assert memory.entity.name == "coffee"
+
+    for name in NAMES:
+        await app.create(name)
+    end_hearing = app.hear_of_leaving(note)
+    await app.archive("ana")
+    await app.delete("ana_2")
+    assert leaving == ["ana", "ana_2"]
+    for unknown in ("nobody", "../coffee"):
+        with pytest.raises(PPSError):
+            await app.archive(unknown)
+    assert leaving == ["ana", "ana_2"]
+    end_hearing()
+    await app.archive("coffee")
+    assert leaving == ["ana", "ana_2"]
+
+
 async def test_a_name_that_was_given_to_a_new_entity_elsewhere_does_not_reach_the_old_one(
     app: App,
 ) -> None:
