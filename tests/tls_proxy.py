@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import datetime
-import socket
 import ssl
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-_MOST_HEAD = 64 * 1024
+_END_OF_HEAD = b"\r\n\r\n"
+_LARGEST_HEAD = 64 * 1024
+_PIECE = 64 * 1024
 
 
 @dataclass
@@ -27,67 +29,50 @@ class TLSProxy:
         upstream: The server's port, to be set before anything is asked.
     """
 
-    port: int
+    port: int = 0
     upstream: int = 0
-    _open: set[socket.socket] = field(default_factory=set[socket.socket])
 
-    def serve(self, client: socket.socket) -> None:
+    async def serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         """Carry one request to the server, and its answer back."""
-        with contextlib.suppress(OSError), client:
-            head, rest = _head_of(client)
-            with socket.create_connection(("127.0.0.1", self.upstream)) as server:
-                self._open |= {client, server}
-                server.sendall(_forwarded(head) + rest)
-                answering = threading.Thread(target=_copy, args=(server, client), daemon=True)
-                answering.start()
-                _copy(client, server)
-                answering.join()
-                self._open -= {client, server}
-
-    def close(self) -> None:
-        for one in tuple(self._open):
-            with contextlib.suppress(OSError):
-                one.shutdown(socket.SHUT_RDWR)
+        with contextlib.suppress(OSError, asyncio.IncompleteReadError):
+            head = (await reader.readuntil(_END_OF_HEAD)).removesuffix(_END_OF_HEAD)
+            from_server, to_server = await asyncio.open_connection("127.0.0.1", self.upstream)
+            to_server.write(_forwarded(head))
+            await asyncio.gather(_copy(reader, to_server), _copy(from_server, writer))
 
 
 @contextlib.contextmanager
 def tls_proxy(folder: Path) -> Iterator[TLSProxy]:
-    """Run a proxy while the block runs, with a certificate of its own, which nobody trusts, in a folder."""
+    """Run a proxy while the block runs, with a certificate of its own, which nobody trusts, in a folder.
+
+    One event loop carries everything: two threads must not read from and write to one TLS
+    connection at the same time, for OpenSSL then loses what one of them wrote.
+    """
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(_certificate(folder))
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        proxy = TLSProxy(listener.getsockname()[1])
-
-        def accept() -> None:
-            while True:
-                try:
-                    client, _ = listener.accept()
-                except OSError:  # the block has ended
-                    return
-                threading.Thread(target=shake, args=(client,), daemon=True).start()
-
-        def shake(client: socket.socket) -> None:
-            with contextlib.suppress(OSError):
-                proxy.serve(context.wrap_socket(client, server_side=True))
-
-        threading.Thread(target=accept, daemon=True, name="tls-proxy").start()
-        try:
-            yield proxy
-        finally:
-            listener.shutdown(socket.SHUT_RDWR)
-            proxy.close()
+    proxy = TLSProxy()
+    loop = asyncio.new_event_loop()
+    thread = threading.Thread(target=loop.run_forever, daemon=True, name="tls-proxy")
+    thread.start()
+    listening = asyncio.start_server(proxy.serve, "127.0.0.1", 0, ssl=context, limit=_LARGEST_HEAD)
+    server = asyncio.run_coroutine_threadsafe(listening, loop).result()
+    proxy.port = server.sockets[0].getsockname()[1]
+    try:
+        yield proxy
+    finally:
+        asyncio.run_coroutine_threadsafe(_end(server), loop).result()
+        loop.call_soon_threadsafe(loop.stop)
+        thread.join()
+        loop.close()
 
 
-def _head_of(client: socket.socket) -> tuple[bytes, bytes]:
-    """Return a request's head, and what came of its body with it."""
-    data = b""
-    while b"\r\n\r\n" not in data and len(data) < _MOST_HEAD:
-        more = client.recv(16 * 1024)
-        if not more:
-            raise ConnectionError
-        data += more
-    head, _, rest = data.partition(b"\r\n\r\n")
-    return head, rest
+async def _end(server: asyncio.Server) -> None:
+    """Stop listening, and end every request that is still carried."""
+    server.close()
+    carried = asyncio.all_tasks() - {asyncio.current_task()}
+    for task in carried:
+        task.cancel()
+    await asyncio.gather(*carried, return_exceptions=True)
 
 
 def _forwarded(head: bytes) -> bytes:
@@ -99,13 +84,16 @@ def _forwarded(head: bytes) -> bytes:
     return b"\r\n".join([*lines, b"X-Forwarded-For: 203.0.113.7", b"\r\n"])
 
 
-def _copy(source: socket.socket, target: socket.socket) -> None:
-    with contextlib.suppress(OSError):
-        while data := source.recv(64 * 1024):
-            target.sendall(data)
-    for one in (source, target):
-        with contextlib.suppress(OSError):
-            one.shutdown(socket.SHUT_RDWR)
+async def _copy(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
+    """Carry what one side sends to the other until it ends, then end the other."""
+    try:
+        while data := await source.read(_PIECE):
+            target.write(data)
+            await target.drain()
+    except OSError:
+        pass
+    finally:
+        target.close()
 
 
 def _certificate(folder: Path) -> Path:

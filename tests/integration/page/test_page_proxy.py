@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import socket
+import asyncio
 import ssl
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
-from websockets.sync.client import connect
+from websockets.typing import Origin, Subprotocol
 
 from tests.browser_session import link_of
 from tests.chat_server import ChatServer
@@ -19,6 +19,7 @@ from tests.chromium import Chromium
 from tests.integration.interfaces.serving import serving
 from tests.talk_page import make_talkers, say, wait_for_answers
 from tests.tls_proxy import TLSProxy, tls_proxy
+from tests.waiting import PATIENCE_S
 
 HOST = "haven.example.org"
 
@@ -37,24 +38,32 @@ def _post(proxy: TLSProxy, path: str, body: object, origin: str, **headers: str)
     return httpx.post(url, json=body, headers=given, verify=_trusting(), trust_env=False)
 
 
-def _socket(proxy: TLSProxy, origin: str, cookie: str, key: str) -> Any:
-    return connect(
-        f"wss://{HOST}/page/vera/socket",
-        sock=socket.create_connection(("127.0.0.1", proxy.port)),
-        ssl=_trusting(),
-        origin=origin,
-        subprotocols=["pps", f"pps-key.{key}"],
-        additional_headers={"Cookie": cookie},
-        proxy=None,
-    )
-
-
 def _opens(proxy: TLSProxy, origin: str, cookie: str, key: str) -> int:
     """Return the status that a socket is answered with."""
+    return asyncio.run(_status(proxy, origin, cookie, key))
+
+
+async def _status(proxy: TLSProxy, origin: str, cookie: str, key: str) -> int:
+    """Open a socket and ask for its rooms; return 101, or the status of the refusal.
+
+    The client with an event loop: the one with threads reads from and writes to one TLS
+    connection at the same time, and now and then waits for ever.
+    """
+    opening = connect(
+        f"wss://{HOST}/page/vera/socket",
+        host="127.0.0.1",
+        port=proxy.port,
+        ssl=_trusting(),
+        origin=Origin(origin),
+        subprotocols=[Subprotocol("pps"), Subprotocol(f"pps-key.{key}")],
+        additional_headers={"Cookie": cookie},
+        proxy=None,
+        open_timeout=PATIENCE_S,
+    )
     try:
-        with _socket(proxy, origin, cookie, key) as opened:
-            opened.send('{"id": 1, "do": "rooms"}')
-            while '"re":1' not in opened.recv(timeout=60):
+        async with opening as opened, asyncio.timeout(PATIENCE_S):
+            await opened.send('{"id": 1, "do": "rooms"}')
+            while '"re":1' not in str(await opened.recv()):
                 pass
     except InvalidStatus as error:
         return error.response.status_code
