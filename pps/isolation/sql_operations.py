@@ -1,8 +1,9 @@
-"""What Graphiti's pipeline does with a graph, on the SQL tables of one entity.
+"""Graphiti's graph operations on the SQL tables of one entity.
 
-Every hook checks the groups it is given: another group, or none where all groups would be meant, is refused. Ids of
-another entity are not in the file and read as absent. A hook that is not here raises NotImplementedError, Graphiti
-falls back to a statement of its own, and the driver refuses that.
+Every hook checks the groups it is passed: it refuses another entity's group, and it refuses no
+group where Graphiti would mean all groups. Ids of another entity are not in the file and read as
+absent. A hook that is missing here raises NotImplementedError; Graphiti then falls back to a
+statement of its own, which the driver refuses.
 """
 
 from __future__ import annotations
@@ -82,8 +83,9 @@ class SqlOperations(GraphOperationsInterface):
     """Graphiti's graph operations for one entity, on its file.
 
     Raises:
-        IsolationError: From every method that is given another group, or no group where all would be meant.
-        NotFound: From a save whose end is not in the file.
+        IsolationError: A method got another entity's group, or no group where that means all
+            groups.
+        NotFound: A saved edge begins or ends at a node that is not in the file.
     """
 
     _entity: EntityId = PrivateAttr()
@@ -105,7 +107,7 @@ class SqlOperations(GraphOperationsInterface):
     # Nodes
 
     async def node_save(self, node: EntityNode, driver: Any) -> None:
-        await self._file.write(self._saving_nodes([{**node.model_dump()}]))
+        await self._file.write(self._saving_nodes([node.model_dump()]))
 
     async def node_save_bulk(
         self, _cls: Any, driver: Any, transaction: Any, nodes: list[Any], batch_size: int = 100
@@ -145,7 +147,7 @@ class SqlOperations(GraphOperationsInterface):
     ) -> list[EntityNode]:
         if group_id is not None:
             self._own([group_id])
-        return [entity_node(self._group, one) for one in await self._store.stored_nodes(uuids)]
+        return [entity_node(self._group, node) for node in await self._store.stored_nodes(uuids)]
 
     async def node_get_by_group_ids(
         self,
@@ -157,13 +159,13 @@ class SqlOperations(GraphOperationsInterface):
     ) -> list[EntityNode]:
         self._own(group_ids)
         stored = await self._reads.nodes_before(uuid_cursor, limit)
-        return [entity_node(self._group, one) for one in stored]
+        return [entity_node(self._group, node) for node in stored]
 
     async def node_get_by_names(
         self, _cls: Any, driver: Any, names: list[str], group_ids: list[str]
     ) -> list[EntityNode]:
         self._own(group_ids)
-        return [entity_node(self._group, one) for one in await self._reads.nodes_named(names)]
+        return [entity_node(self._group, node) for node in await self._reads.nodes_named(names)]
 
     async def node_load_embeddings(self, node: EntityNode, driver: Any) -> None:
         vectors = await self._store.node_vectors([node.uuid])
@@ -210,7 +212,10 @@ class SqlOperations(GraphOperationsInterface):
     async def episodic_node_get_by_uuids(
         self, _cls: Any, driver: Any, uuids: list[str]
     ) -> list[EpisodicNode]:
-        return [episodic_node(self._group, one) for one in await self._store.stored_episodes(uuids)]
+        return [
+            episodic_node(self._group, episode)
+            for episode in await self._store.stored_episodes(uuids)
+        ]
 
     async def episodic_node_get_by_group_ids(
         self,
@@ -222,13 +227,13 @@ class SqlOperations(GraphOperationsInterface):
     ) -> list[EpisodicNode]:
         self._own(group_ids)
         stored = await self._reads.episodes_before(uuid_cursor, limit)
-        return [episodic_node(self._group, one) for one in stored]
+        return [episodic_node(self._group, episode) for episode in stored]
 
     async def episodic_node_get_by_entity_node_uuid(
         self, _cls: Any, driver: Any, entity_node_uuid: str
     ) -> list[EpisodicNode]:
         stored = await self._reads.episodes_mentioning(entity_node_uuid)
-        return [episodic_node(self._group, one) for one in stored]
+        return [episodic_node(self._group, episode) for episode in stored]
 
     async def retrieve_episodes(
         self,
@@ -243,7 +248,7 @@ class SqlOperations(GraphOperationsInterface):
         stored = await self._reads.latest_episodes(
             reference_time, last_n, source=None if source is None else source.value, saga=saga
         )
-        return [episodic_node(self._group, one) for one in stored]
+        return [episodic_node(self._group, episode) for episode in stored]
 
     async def episodic_edge_save(self, edge: EpisodicEdge, driver: Any) -> None:
         await self._file.write(self._saving_mentions([edge.model_dump()]))
@@ -262,7 +267,7 @@ class SqlOperations(GraphOperationsInterface):
         self, driver: Any, episodes: list[EpisodicNode]
     ) -> list[EntityNode]:
         stored = await self._reads.nodes_mentioned([episode.uuid for episode in episodes])
-        return [entity_node(self._group, one) for one in stored]
+        return [entity_node(self._group, node) for node in stored]
 
     # Facts
 
@@ -272,7 +277,8 @@ class SqlOperations(GraphOperationsInterface):
     async def edge_save_bulk(
         self, _cls: Any, driver: Any, transaction: Any, edges: list[Any], batch_size: int = 100
     ) -> None:
-        bulk, save = self._bulk(transaction), self._saving_facts(edges)
+        bulk = self._bulk(transaction)
+        save = self._saving_facts(edges)
 
         def save_and_note(session: SqlSession) -> None:
             for fact in facts_in(session, [str(values["uuid"]) for values in edges]):
@@ -299,7 +305,7 @@ class SqlOperations(GraphOperationsInterface):
         raise EdgeNotFoundError(uuid)
 
     async def edge_get_by_uuids(self, _cls: Any, driver: Any, uuids: list[str]) -> list[EntityEdge]:
-        return [entity_edge(self._group, one) for one in await self._store.stored_facts(uuids)]
+        return [entity_edge(self._group, fact) for fact in await self._store.stored_facts(uuids)]
 
     async def edge_get_by_group_ids(
         self,
@@ -311,19 +317,19 @@ class SqlOperations(GraphOperationsInterface):
     ) -> list[EntityEdge]:
         self._own(group_ids)
         stored = await self._reads.facts_before(uuid_cursor, limit)
-        return [entity_edge(self._group, one) for one in stored]
+        return [entity_edge(self._group, fact) for fact in stored]
 
     async def edge_get_between_nodes(
         self, _cls: Any, driver: Any, source_node_uuid: str, target_node_uuid: str
     ) -> list[EntityEdge]:
         stored = await self._reads.facts_between(source_node_uuid, target_node_uuid)
-        return [entity_edge(self._group, one) for one in stored]
+        return [entity_edge(self._group, fact) for fact in stored]
 
     async def edge_get_by_node_uuid(
         self, _cls: Any, driver: Any, node_uuid: str
     ) -> list[EntityEdge]:
         stored = await self._reads.facts_touching(node_uuid)
-        return [entity_edge(self._group, one) for one in stored]
+        return [entity_edge(self._group, fact) for fact in stored]
 
     async def edge_load_embeddings(self, edge: EntityEdge, driver: Any) -> None:
         vectors = await self._store.fact_vectors([edge.uuid])
@@ -353,7 +359,10 @@ class SqlOperations(GraphOperationsInterface):
     async def community_node_get_by_uuids(
         self, _cls: Any, driver: Any, uuids: list[str]
     ) -> list[CommunityNode]:
-        return [community_node(self._group, one) for one in await self._tables.communities(uuids)]
+        return [
+            community_node(self._group, community)
+            for community in await self._tables.communities(uuids)
+        ]
 
     async def community_node_get_by_group_ids(
         self,
@@ -365,7 +374,7 @@ class SqlOperations(GraphOperationsInterface):
     ) -> list[CommunityNode]:
         self._own(group_ids)
         stored = await self._tables.communities_before(uuid_cursor, limit)
-        return [community_node(self._group, one) for one in stored]
+        return [community_node(self._group, community) for community in stored]
 
     async def community_node_load_name_embedding(self, node: CommunityNode, driver: Any) -> None:
         vectors = await self._tables.community_vectors([node.uuid])
@@ -380,7 +389,7 @@ class SqlOperations(GraphOperationsInterface):
         self, _cls: Any, driver: Any, uuids: list[str]
     ) -> list[CommunityEdge]:
         return [
-            community_edge(self._group, one) for one in await self._tables.links("member", uuids)
+            community_edge(self._group, link) for link in await self._tables.links("member", uuids)
         ]
 
     async def community_edge_get_by_group_ids(
@@ -393,21 +402,22 @@ class SqlOperations(GraphOperationsInterface):
     ) -> list[CommunityEdge]:
         self._own(group_ids)
         links = await self._tables.links_before("member", uuid_cursor, limit)
-        return [community_edge(self._group, one) for one in links]
+        return [community_edge(self._group, link) for link in links]
 
     async def get_communities_by_nodes(
         self, driver: Any, nodes: list[EntityNode]
     ) -> list[CommunityNode]:
         stored = await self._tables.communities_of([node.uuid for node in nodes])
-        return [community_node(self._group, one) for one in stored]
+        return [community_node(self._group, community) for community in stored]
 
     async def get_community_clusters(
         self, driver: Any, group_ids: list[str] | None
     ) -> list[list[EntityNode]]:
         self._own(group_ids)
-        nodes = {one.node.uuid: one for one in await self._reads.nodes_before(None, None)}
-        found = clusters(list(nodes), await self._reads.neighbours())
-        return [[entity_node(self._group, nodes[uuid]) for uuid in group] for group in found]
+        stored = await self._reads.nodes_before(None, None)
+        nodes = {row.node.uuid: entity_node(self._group, row) for row in stored}
+        uuids_of_clusters = clusters(list(nodes), await self._reads.neighbours())
+        return [[nodes[uuid] for uuid in uuids] for uuids in uuids_of_clusters]
 
     async def remove_communities(self, driver: Any, group_ids: list[str] | None = None) -> None:
         self._own(group_ids)
@@ -416,7 +426,10 @@ class SqlOperations(GraphOperationsInterface):
     async def determine_entity_community(
         self, driver: Any, entity: EntityNode
     ) -> tuple[CommunityNode | None, bool]:
-        """Return the community of a node, or the one around it and True: it is to become a member."""
+        """Return the community of a node and False, or the community of its neighbours and True.
+
+        True tells Graphiti to make the node a member. (None, False) where there is no community.
+        """
         for community in await self._tables.communities_of([entity.uuid]):
             return community_node(self._group, community), False
         around = await self._tables.community_around(entity.uuid)
@@ -439,7 +452,7 @@ class SqlOperations(GraphOperationsInterface):
     async def saga_node_get_by_uuids(
         self, _cls: Any, driver: Any, uuids: list[str]
     ) -> list[SagaNode]:
-        return [saga_node(self._group, one) for one in await self._tables.sagas(uuids)]
+        return [saga_node(self._group, saga) for saga in await self._tables.sagas(uuids)]
 
     async def saga_node_get_by_group_ids(
         self,
@@ -451,7 +464,7 @@ class SqlOperations(GraphOperationsInterface):
     ) -> list[SagaNode]:
         self._own(group_ids)
         stored = await self._tables.sagas_before(uuid_cursor, limit)
-        return [saga_node(self._group, one) for one in stored]
+        return [saga_node(self._group, saga) for saga in stored]
 
     async def saga_get_previous_episode_uuid(
         self, driver: Any, saga_uuid: str, current_episode_uuid: str
@@ -473,7 +486,7 @@ class SqlOperations(GraphOperationsInterface):
         self, _cls: Any, driver: Any, uuids: list[str]
     ) -> list[HasEpisodeEdge]:
         links = await self._tables.links("saga_episode", uuids)
-        return [has_episode_edge(self._group, one) for one in links]
+        return [has_episode_edge(self._group, link) for link in links]
 
     async def next_episode_edge_save(self, edge: NextEpisodeEdge, driver: Any) -> None:
         await self._save_link("episode_order", edge)
@@ -485,7 +498,7 @@ class SqlOperations(GraphOperationsInterface):
         self, _cls: Any, driver: Any, uuids: list[str]
     ) -> list[NextEpisodeEdge]:
         links = await self._tables.links("episode_order", uuids)
-        return [next_episode_edge(self._group, one) for one in links]
+        return [next_episode_edge(self._group, link) for link in links]
 
     # Everything
 
@@ -498,7 +511,7 @@ class SqlOperations(GraphOperationsInterface):
         return self._entity.group
 
     def _own(self, groups: Sequence[str | None] | None) -> None:
-        """Refuse every group but the entity's, and none: with none, Graphiti means all groups."""
+        """Refuse every group but the entity's own, and no group, by which Graphiti means all."""
         if not groups or not all(same_group(group, self._group) for group in groups):
             raise self._counters.refuse(
                 self._entity, "group", "a call of Graphiti's named another group, or none"

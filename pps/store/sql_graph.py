@@ -1,7 +1,7 @@
 """The graph of one entity on SQL tables.
 
-Reads and writes of one piece of work run in one transaction. The functions over a ``SqlSession`` are what a larger
-transaction is made of: Graphiti's pipeline saves episodes, nodes, facts and mentions together.
+Each method of the store runs in one transaction. The functions over a ``SqlSession`` are the parts
+of larger transactions: Graphiti's pipeline saves episodes, nodes, facts and mentions together.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ _FACTS_OF_NODES = (
 _STATED = "SELECT fact FROM support WHERE episode IN EACH(:episodes) AND grp = :grp"
 _FACTS_OF_EPISODES = f"{SELECT_FACT} WHERE f.uuid IN ({_STATED}) AND f.grp = :grp ORDER BY f.uuid"
 _FACTS_OF_SUBJECTS = (
-    f"{SELECT_FACT} WHERE f.subject IN EACH(:subjects) AND f.object IN EACH(:objects) AND f.grp = :grp "
-    "ORDER BY f.uuid"
+    f"{SELECT_FACT} WHERE f.subject IN EACH(:subjects) AND f.object IN EACH(:objects) "
+    "AND f.grp = :grp ORDER BY f.uuid"
 )
 _LINKS = (
     "SELECT uuid, subject, object FROM fact WHERE subject IN EACH(:nodes) AND grp = :grp "
@@ -81,7 +81,7 @@ _COUNTS = "SELECT COUNT_OF(node), COUNT_OF(fact), COUNT_OF(episode), COUNT_OF(me
 _HOLDS = (
     "(f.valid_at IS NULL OR f.valid_at <= :as_of) "
     "AND (f.invalid_at IS NULL OR :as_of_first < f.invalid_at) "
-    # Given up without an end in world time: it never held.
+    # Expired without an end in world time: it never held.
     "AND NOT (f.expired_at IS NOT NULL AND f.invalid_at IS NULL)"
 )
 _JOINS: Final = (
@@ -101,16 +101,26 @@ _JOINS: Final = (
 """Table, column, and the table whose id the column holds."""
 _OWNED: Final = ("node", "fact", "episode", "community", "saga")
 GRAPH_TABLES: Final = (
-    *("saga_episode", "episode_order", "saga", "member", "community", "mention", "support"),
-    *("fact", "node_name", "node_tag", "node", "episode"),
+    "saga_episode",
+    "episode_order",
+    "saga",
+    "member",
+    "community",
+    "mention",
+    "support",
+    "fact",
+    "node_name",
+    "node_tag",
+    "node",
+    "episode",
 )
 """Every table of the graph, in an order in which they can be emptied."""
 
 
 class SqlGraphStore(GraphStore):
-    """A ``GraphStore`` on the tables of ``memory.db``; its group is that of the file.
+    """A ``GraphStore`` on the tables of ``memory.db``; its group is the file's.
 
-    Vectors that are saved with nodes and facts are not kept here: those of the indexes are made of the same words.
+    It does not store the vectors that are saved with nodes and facts: the vector index has them.
     """
 
     def __init__(self, file: GraphTables) -> None:
@@ -127,7 +137,10 @@ class SqlGraphStore(GraphStore):
         return in_order(await self._by_uuid(_EPISODES, uuids, episode_from_row), uuids)
 
     async def stored_nodes(self, uuids: Sequence[str]) -> list[StoredNode]:
-        """Return nodes with what Graphiti keeps on them, in the order asked; so with the next two."""
+        """Return nodes with Graphiti's own attributes, in the order of the ids.
+
+        ``stored_facts`` and ``stored_episodes`` do the same.
+        """
         return in_order(await self._by_uuid(_NODES, uuids, StoredNode.from_row), uuids)
 
     async def stored_facts(self, uuids: Sequence[str]) -> list[StoredFact]:
@@ -152,7 +165,7 @@ class SqlGraphStore(GraphStore):
         return await self._page(_EPISODE_PAGE, after, limit, episode_from_row)
 
     async def facts_of_nodes(self, uuids: Sequence[str], limit: int) -> list[Fact]:
-        most = _checked(limit, _MOST_IN_A_PAGE)
+        most = _check_limit(limit, _MOST_IN_A_PAGE)
         if not uuids:
             return []
         return await self._read(_FACTS_OF_NODES, fact_from_row, nodes=uuids, most=most)
@@ -163,24 +176,27 @@ class SqlGraphStore(GraphStore):
         return await self._read(_FACTS_OF_EPISODES, fact_from_row, episodes=uuids)
 
     async def facts_between(self, pairs: Sequence[tuple[str, str]]) -> list[Fact]:
-        wanted = set(pairs)
-        if not wanted:
+        unique_pairs = set(pairs)
+        if not unique_pairs:
             return []
         facts = await self._read(
             _FACTS_OF_SUBJECTS,
             fact_from_row,
-            subjects=sorted({subject for subject, _ in wanted}),
-            objects=sorted({target for _, target in wanted}),
+            subjects=sorted({subject for subject, _ in unique_pairs}),
+            objects=sorted({object_ for _, object_ in unique_pairs}),
         )
-        return [fact for fact in facts if (fact.subject, fact.object) in wanted]
+        return [fact for fact in facts if (fact.subject, fact.object) in unique_pairs]
 
     async def timeline(self, **options: Unpack[GraphTimelineOptions]) -> list[Fact]:
-        """Return facts by (``valid_at``, uuid): the dated ones by their index, then those without a time."""
-        most = _checked(options.get("limit", 100), _MOST_IN_A_TIMELINE)
+        """Return facts by (``valid_at``, uuid): dated facts by their index, then undated facts.
+
+        Bounds of time leave the facts without a time out.
+        """
+        most = _check_limit(options.get("limit", 100), _MOST_IN_A_TIMELINE)
         conditions, values = _timeline_conditions(options)
         cursor = options.get("cursor", "")
         last_at, last = parse_cursor(cursor) if cursor else (None, "")
-        bounded = options.get("after") is not None or options.get("before") is not None
+        is_bounded = options.get("after") is not None or options.get("before") is not None
 
         def page(session: SqlSession) -> list[Fact]:
             rows = list[Row]()
@@ -198,10 +214,10 @@ class SqlGraphStore(GraphStore):
                     **position,
                     **values,
                 )
-            if len(rows) < most and not bounded:
+            if len(rows) < most and not is_bounded:
                 rows += session.rows(
-                    f"{SELECT_FACT} WHERE f.valid_at IS NULL AND f.uuid > :last AND {' AND '.join(conditions)} "
-                    "ORDER BY f.uuid LIMIT :most",
+                    f"{SELECT_FACT} WHERE f.valid_at IS NULL AND f.uuid > :last "
+                    f"AND {' AND '.join(conditions)} ORDER BY f.uuid LIMIT :most",
                     most=most - len(rows),
                     last=last if cursor and last_at is None else "",
                     **values,
@@ -215,26 +231,28 @@ class SqlGraphStore(GraphStore):
         return counts
 
     async def foreign_edges(self) -> int:
-        """Return how many rows name a row that is not of this group: 0, unless something else wrote the file."""
+        """Return the number of references out of the group; 0 unless another program wrote here."""
 
         def count(session: SqlSession) -> int:
-            return sum(
-                int(
-                    session.rows(
-                        f"SELECT count(*) FROM {table} x LEFT JOIN {named} y ON y.uuid = x.{column} AND y.grp = x.grp "
-                        "WHERE y.uuid IS NULL"
-                    )[0][0]
+            total = 0
+            for table, column, referenced in _JOINS:
+                statement = (
+                    f"SELECT count(*) FROM {table} x LEFT JOIN {referenced} y "
+                    f"ON y.uuid = x.{column} AND y.grp = x.grp WHERE y.uuid IS NULL"
                 )
-                for table, column, named in _JOINS
-            )
+                total += int(session.rows(statement)[0][0])
+            return total
 
         return await self._file.read(count)
 
     async def strangers(self) -> set[bool]:
-        """Return, where the file holds another group, whether that has the shape of a group."""
+        """Return for the other groups in the file whether they have the shape of an entity's group.
+
+        Empty when there is no other group.
+        """
+        has_shape = "grp LIKE 'ent\\_%' ESCAPE '\\' AND length(grp) = 30"
         statement = " UNION ".join(
-            f"SELECT DISTINCT grp LIKE 'ent\\_%' ESCAPE '\\' AND length(grp) = 30 FROM {table} WHERE grp <> :grp"
-            for table in _OWNED
+            f"SELECT DISTINCT {has_shape} FROM {table} WHERE grp <> :grp" for table in _OWNED
         )
         rows = await self._file.read(lambda session: session.rows(statement))
         return {bool(is_group) for (is_group,) in rows}
@@ -245,10 +263,10 @@ class SqlGraphStore(GraphStore):
             return
 
         def save(session: SqlSession) -> None:
-            kept = _graphiti_attributes(session, "node", latest)
+            attributes = _graphiti_attributes(session, "node", latest)
             put_nodes(
                 session,
-                [StoredNode.of(node, kept.get(uuid, {})) for uuid, node in latest.items()],
+                [StoredNode.of(node, attributes.get(uuid, {})) for uuid, node in latest.items()],
             )
 
         await self._file.write(save)
@@ -259,10 +277,10 @@ class SqlGraphStore(GraphStore):
             return
 
         def save(session: SqlSession) -> None:
-            kept = _graphiti_attributes(session, "fact", latest)
+            attributes = _graphiti_attributes(session, "fact", latest)
             put_facts(
                 session,
-                [StoredFact(fact, kept.get(uuid, {})) for uuid, fact in latest.items()],
+                [StoredFact(fact, attributes.get(uuid, {})) for uuid, fact in latest.items()],
             )
 
         await self._file.write(save)
@@ -274,7 +292,8 @@ class SqlGraphStore(GraphStore):
             await self._file.write(lambda session: put_episodes(session, rows))
 
     async def save_mentions(self, pairs: Sequence[tuple[str, str]]) -> None:
-        if rows := _mention_rows(self.group, pairs, now()):
+        rows = _mention_rows(self.group, pairs, now())
+        if rows:
             await self._file.write(lambda session: put_mentions(session, rows))
 
     async def delete_mentions(self, pairs: Sequence[tuple[str, str]]) -> None:
@@ -287,22 +306,25 @@ class SqlGraphStore(GraphStore):
         before: Work[object] = nothing,
         after: Work[object] = nothing,
     ) -> None:
-        """Write a change in one transaction, with what the journal's other tables get before it and after it."""
+        """Write a change in one transaction; ``before`` and ``after`` write other tables in it."""
         nodes = {node.uuid: node for node in change.nodes}
         facts = {fact.uuid: fact for fact in change.facts}
         at = now()
 
         def work(session: SqlSession) -> None:
-            kept = _graphiti_attributes(session, "node", nodes)
-            stored = [StoredNode.of(node, kept.get(uuid, {})) for uuid, node in nodes.items()]
-            put_nodes(session, stored)
-            kept = _graphiti_attributes(session, "fact", facts)
+            attributes = _graphiti_attributes(session, "node", nodes)
+            put_nodes(
+                session,
+                [StoredNode.of(node, attributes.get(uuid, {})) for uuid, node in nodes.items()],
+            )
+            attributes = _graphiti_attributes(session, "fact", facts)
             put_facts(
                 session,
-                [StoredFact(fact, kept.get(uuid, {})) for uuid, fact in facts.items()],
+                [StoredFact(fact, attributes.get(uuid, {})) for uuid, fact in facts.items()],
             )
             part(session, change.parted)
-            put_episodes(session, [StoredEpisode(one, one.source) for one in change.episodes])
+            episodes = [StoredEpisode(episode, episode.source) for episode in change.episodes]
+            put_episodes(session, episodes)
             put_mentions(session, _mention_rows(self.group, change.mentions, at))
             delete(session, "fact", change.gone_facts)
             delete(session, "episode", change.gone_episodes)
@@ -353,7 +375,7 @@ class SqlGraphStore(GraphStore):
     async def _page(
         self, statement: str, after: str, limit: int, make: Callable[[Row], _T]
     ) -> list[_T]:
-        most = _checked(limit, _MOST_IN_A_PAGE)
+        most = _check_limit(limit, _MOST_IN_A_PAGE)
 
         def read(session: SqlSession) -> list[_T]:
             return [make(row) for row in session.rows(statement, after=after, most=most)]
@@ -369,28 +391,30 @@ class SqlGraphStore(GraphStore):
 
 
 def facts_in(session: SqlSession, uuids: Sequence[str]) -> list[Fact]:
-    """Return facts in the order asked; absent ones are left out."""
+    """Return facts in the order of the ids; absent facts are left out."""
     return in_order([fact_from_row(row) for row in session.rows(_FACTS, uuids=uuids)], uuids)
 
 
 def put_nodes(session: SqlSession, nodes: Sequence[StoredNode]) -> None:
-    """Create or update nodes; of two with one id the last counts."""
-    latest = {one.uuid: one for one in nodes}
-    rows = [one.columns() for one in latest.values()]
+    """Create or update nodes; of several with the same id, the last is saved."""
+    latest = {node.uuid: node for node in nodes}
+    rows = [node.columns() for node in latest.values()]
     session.insert("node", NODE_COLUMNS, rows, REPLACE_NODE)
     _put_names_and_tags(session, latest)
 
 
 def put_facts(session: SqlSession, facts: Sequence[StoredFact]) -> None:
-    """Create or update facts and what supports them; of two with one id the last counts.
+    """Create or update facts and their support; of several with the same id, the last is saved.
 
     Raises:
-        NotFound: An end is not a node of the group.
+        NotFound: A subject or object is not a node of the group.
     """
-    latest = {one.uuid: one for one in facts}
-    ends = {end for one in latest.values() for end in (one.fact.subject, one.fact.object)}
-    require(session, "node", ends)
-    rows = [one.columns() for one in latest.values()]
+    latest = {stored.uuid: stored for stored in facts}
+    nodes: set[str] = set()
+    for stored in latest.values():
+        nodes |= {stored.fact.subject, stored.fact.object}
+    require(session, "node", nodes)
+    rows = [stored.columns() for stored in latest.values()]
     session.insert("fact", FACT_COLUMNS, rows, REPLACE_FACT)
     session.change(
         "DELETE FROM support WHERE fact IN EACH(:facts) AND grp = :grp", facts=list(latest)
@@ -400,24 +424,24 @@ def put_facts(session: SqlSession, facts: Sequence[StoredFact]) -> None:
         "fact, place, episode",
         [
             (uuid, place, episode)
-            for uuid, one in latest.items()
-            for place, episode in enumerate(one.fact.episodes)
+            for uuid, stored in latest.items()
+            for place, episode in enumerate(stored.fact.episodes)
         ],
     )
 
 
 def put_episodes(session: SqlSession, episodes: Sequence[StoredEpisode]) -> None:
-    """Create or update episodes; of two with one id the last counts."""
-    latest = {one.uuid: one for one in episodes}
-    rows = [one.columns() for one in latest.values()]
+    """Create or update episodes; of several with the same id, the last is saved."""
+    latest = {episode.uuid: episode for episode in episodes}
+    rows = [episode.columns() for episode in latest.values()]
     session.insert("episode", EPISODE_COLUMNS, rows, REPLACE_EPISODE)
 
 
 def put_mentions(session: SqlSession, rows: Sequence[tuple[str, str, str, datetime]]) -> None:
-    """Join episodes to nodes: (episode, node, uuid, created_at); a pair that is joined already stays as it is.
+    """Save mentions, as (episode, node, uuid, created_at); an existing mention stays as it is.
 
     Raises:
-        NotFound: An end is not of the group.
+        NotFound: The episode or the node of a mention is not in the group.
     """
     require(session, "episode", {episode for episode, *_ in rows})
     require(session, "node", {node for _, node, *_ in rows})
@@ -430,7 +454,7 @@ def put_mentions(session: SqlSession, rows: Sequence[tuple[str, str, str, dateti
 
 
 def part(session: SqlSession, pairs: Sequence[tuple[str, str]]) -> None:
-    """Part episodes from nodes; a pair that is not joined is passed over."""
+    """Delete the mentions of (episode, node) pairs; a pair without a mention is skipped."""
     for episode, node in dict.fromkeys(pairs):
         session.change(
             "DELETE FROM mention WHERE episode = :episode AND node = :node AND grp = :grp",
@@ -447,7 +471,7 @@ def require(session: SqlSession, table: str, uuids: Collection[str]) -> None:
 
 
 def delete(session: SqlSession, table: str, uuids: Sequence[str]) -> int:
-    """Delete rows with all that hangs on them; return how many of the ids were there."""
+    """Delete rows, and by foreign keys the rows that refer to them; return how many ids existed."""
     statement = f"DELETE FROM {table} WHERE uuid IN EACH(:uuids) AND grp = :grp"
     return session.change(statement, uuids=list(uuids))
 
@@ -464,12 +488,12 @@ def _put_names_and_tags(session: SqlSession, nodes: Mapping[str, StoredNode]) ->
             f"DELETE FROM {table} WHERE node IN EACH(:nodes) AND grp = :grp", nodes=list(nodes)
         )
     session.insert(
-        "node_name", NAME_COLUMNS, [row for one in nodes.values() for row in one.name_rows()]
+        "node_name", NAME_COLUMNS, [row for node in nodes.values() for row in node.name_rows()]
     )
     session.insert(
         "node_tag",
         "tag, node",
-        [(fold(tag), uuid) for uuid, one in nodes.items() for tag in one.node.tags],
+        [(fold(tag), uuid) for uuid, node in nodes.items() for tag in node.node.tags],
         "ON CONFLICT DO NOTHING",
     )
 
@@ -486,9 +510,10 @@ def _mention_rows(
 def _graphiti_attributes(
     session: SqlSession, table: str, uuids: Iterable[str]
 ) -> dict[str, dict[str, JSON]]:
-    """Return what Graphiti's pipeline keeps on rows that are there, of those where it keeps anything."""
+    """Return uuid → Graphiti's own attributes of a row; rows without any are left out."""
     rows = session.rows(
-        f"SELECT uuid, graphiti FROM {table} WHERE uuid IN EACH(:uuids) AND grp = :grp AND graphiti <> '{{}}'",
+        f"SELECT uuid, graphiti FROM {table} "
+        "WHERE uuid IN EACH(:uuids) AND grp = :grp AND graphiti <> '{}'",
         uuids=list(uuids),
     )
     return {uuid: foreign_attributes(graphiti) for uuid, graphiti in rows}
@@ -497,28 +522,34 @@ def _graphiti_attributes(
 def _timeline_conditions(options: GraphTimelineOptions) -> tuple[list[str], dict[str, Value]]:
     conditions = ["f.grp = :grp"]
     values = dict[str, Value]()
-    if (node := options.get("node")) is not None:
+    node = options.get("node")
+    if node is not None:
         conditions.append(
             "f.uuid IN (SELECT uuid FROM fact WHERE subject = :node AND grp = :grp "
             "UNION SELECT uuid FROM fact WHERE object = :node AND grp = :grp)"
         )
         values["node"] = node
-    if (relation := options.get("relation")) is not None:
+    relation = options.get("relation")
+    if relation is not None:
         conditions.append("+f.relation = :relation")  # a page is read in the order of times
         values["relation"] = relation
-    if (after := options.get("after")) is not None:
+    after = options.get("after")
+    if after is not None:
         conditions.append("f.valid_at >= :after_at")
         values["after_at"] = micros(utc(after, "after"))
-    if (before := options.get("before")) is not None:
+    before = options.get("before")
+    if before is not None:
         conditions.append("f.valid_at < :before_at")
         values["before_at"] = micros(utc(before, "before"))
-    if bounds := as_of_bounds(options):
+    bounds = as_of_bounds(options)
+    if bounds:
         conditions.append(_HOLDS)
-        values["as_of_first"], values["as_of"] = map(micros, bounds)
+        values["as_of_first"] = micros(bounds[0])
+        values["as_of"] = micros(bounds[1])
     return conditions, values
 
 
-def _checked(limit: int, most: int) -> int:
+def _check_limit(limit: int, most: int) -> int:
     if not 1 <= limit <= most:
         raise InvalidRequest("limit", f"must be 1 to {most}")
     return limit
