@@ -1,6 +1,6 @@
-"""The queue of one entity's jobs: taken in order, tried, put back, parked, given another chance.
+"""The queue of one entity's jobs: they are claimed in order, ended, parked and retried.
 
-A job is the work that a turn still causes; every attempt at it is written down.
+A job is the work that a turn still needs. The table ``attempts`` records every attempt at a job.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def add(connection: Connection, turn_uuid: str, payload: str) -> int:
 
 
 def append(connection: Connection, turn: turns.Prepared, payload: str) -> Appended:
-    """Store a turn with its job and note its episode as changed, unless it is a duplicate."""
+    """Store a turn with its job and log its episode as changed, unless the turn is a duplicate."""
     stored, duplicate = turns.insert(connection, turn)
     if duplicate:
         (job,) = connection.execute("SELECT id FROM jobs WHERE turn = ?", (stored.uuid,)).fetchone()
@@ -61,59 +61,60 @@ def append(connection: Connection, turn: turns.Prepared, payload: str) -> Append
 def _claim(
     connection: Connection, stage: Stage, limit: int, at: datetime
 ) -> tuple[int, int] | None:
-    """Mark the first unfinished jobs of a stage as running; return the ids of the first and the last of them, if any.
+    """Mark a stage's first unfinished jobs as running; return the first and last id, or None.
 
-    The order is the contract: while the first one waits for its next attempt, none is taken. A job left
-    running by a crash comes first again, with half as many others each time, so that a process that is
-    killed again and again still gets somewhere.
+    The order is the contract: while the first job waits for its next attempt, none is claimed. A
+    job that a crash left running comes first again, each time in a batch of half the size, so that
+    a process that is killed again and again still makes progress.
     """
     due = due_at(connection, stage)
     if due is None or due > at:
         return None
     number = STAGES.index(stage)
     limit = max(1, limit >> min(_cut_short(connection, number), _MOST_HALVINGS))
-    found = connection.execute(
+    rows = connection.execute(
         f"SELECT id FROM jobs WHERE stage = ? AND {OPEN} ORDER BY id LIMIT ?",  # noqa: S608 - constants
         (number, limit),
     ).fetchall()
-    began = micros(now())
+    job_ids = [job_id for (job_id,) in rows]
     connection.execute(
         f"""UPDATE jobs SET state = 'running', attempts = attempts + 1, began_at = ?
             WHERE id IN {NUMBERS}""",  # noqa: S608 - literals
-        (began, listed(one for (one,) in found)),
+        (micros(now()), listed(job_ids)),
     )
-    return found[0][0], found[-1][0]
+    return job_ids[0], job_ids[-1]
 
 
 def _claimed(connection: Connection, stage: Stage, first: int, last: int) -> list[Job]:
-    """Return the jobs that ``claim`` has just marked, in order."""
+    """Return the jobs that ``_claim`` has just marked, in order."""
     return select(
         connection,
-        "WHERE jobs.state = 'running' AND jobs.stage = ? AND jobs.id BETWEEN ? AND ? ORDER BY jobs.id",
+        """WHERE jobs.state = 'running' AND jobs.stage = ? AND jobs.id BETWEEN ? AND ?
+            ORDER BY jobs.id""",
         (STAGES.index(stage), first, last),
     )
 
 
 def after(connection: Connection, stage: Stage, job_id: int, limit: int, facts: int) -> list[Job]:
-    """Return up to ``limit`` of a stage's unfinished jobs that come after ``job_id``; they stay as they are.
+    """Return up to ``limit`` unfinished jobs of a stage behind ``job_id``, without claiming them.
 
-    The job whose given facts make the number ``facts`` full is the last.
+    The list ends with the job whose given facts bring the total of given facts to ``facts``.
     """
-    found: list[Job] = []
+    jobs: list[Job] = []
     for job in selected(
         connection,
         f"WHERE jobs.stage = ? AND jobs.id > ? AND jobs.{OPEN} ORDER BY jobs.id LIMIT ?",
         (STAGES.index(stage), job_id, limit),
     ):
-        found.append(job)
+        jobs.append(job)
         facts -= len(job.payload.facts)
         if facts <= 0:
             break
-    return found
+    return jobs
 
 
 def _cut_short(connection: Connection, stage: int) -> int:
-    """Return how often the first unfinished job of a stage was started without coming to an end."""
+    """Return how often the first unfinished job of a stage was started and then cut short."""
     (state, attempts, failures) = connection.execute(
         f"SELECT state, attempts, failures FROM jobs WHERE stage = ? AND {OPEN} ORDER BY id LIMIT 1",  # noqa: S608
         (stage,),
@@ -122,18 +123,12 @@ def _cut_short(connection: Connection, stage: int) -> int:
 
 
 def charge(connection: Connection, job_id: int, taken: Charge) -> None:
-    """Add to what the attempt in hand has cost, while it runs."""
+    """Add tokens and costs to a job's running attempt."""
     connection.execute(
-        "UPDATE jobs SET tokens_in = tokens_in + ?, tokens_out = tokens_out + ?, cost_micros = cost_micros + ? "
-        "WHERE id = ?",
+        """UPDATE jobs SET tokens_in = tokens_in + ?, tokens_out = tokens_out + ?,
+            cost_micros = cost_micros + ? WHERE id = ?""",
         (taken.tokens_in, taken.tokens_out, taken.cost_micros, job_id),
     )
-
-
-def _saved(connection: Connection, results: Sequence[tuple[int, JobResult]]) -> None:
-    """Move jobs on to the second stage, with what the first one made."""
-    _note(connection, [number for number, _ in results], "done")
-    _ended_well(connection, "state = 'queued', stage = 1", results)
 
 
 def end(
@@ -141,61 +136,66 @@ def end(
     saved: Sequence[tuple[int, JobResult]],
     done: Sequence[tuple[int, JobResult]],
 ) -> None:
-    """Move jobs on to be read by a model, and mark others as done."""
-    _saved(connection, saved)
+    """Move ``saved`` jobs on to the stage ``read``, and mark ``done`` jobs as done."""
+    _end_attempts(connection, [job_id for job_id, _ in saved], "done")
+    _set_results(connection, "state = 'queued', stage = 1", saved)
     finish(connection, done)
 
 
 def finish(connection: Connection, results: Sequence[tuple[int, JobResult]]) -> int:
-    """Mark jobs as done; those whose turn was forgotten meanwhile are passed over. Return how many were."""
-    _note(connection, [number for number, _ in results], "done")
-    return _ended_well(connection, "state = 'done'", results)
+    """Mark jobs as done and return their number; jobs of forgotten turns are skipped."""
+    _end_attempts(connection, [job_id for job_id, _ in results], "done")
+    return _set_results(connection, "state = 'done'", results)
 
 
-def give(connection: Connection, found: Sequence[tuple[int, JobPayload]]) -> bool:
-    """Give jobs what a command has read in their turns, and let them be saved once more.
+def give(connection: Connection, payloads: Sequence[tuple[int, JobPayload]]) -> bool:
+    """Store what a command has read in the turns of jobs, and queue the jobs to be saved again.
 
-    False, and nothing is changed, when one of them is not in the reading's hands any more, or a turn whose words were
-    shown is not there any more: it was forgotten or changed meanwhile, and what was read may hold its words.
+    Returns False, and changes nothing, when a job is no longer running in the stage ``read``, or
+    when a turn that the command was shown is absent. Such a turn was forgotten or changed
+    meanwhile, and the facts may repeat its text.
     """
-    ids = [number for number, _ in found]
-    (still,) = connection.execute(
+    job_ids = [job_id for job_id, _ in payloads]
+    (running,) = connection.execute(
         f"SELECT count(*) FROM jobs WHERE id IN {NUMBERS} AND state = 'running' AND stage = 1",  # noqa: S608 - literals
-        (listed(ids),),
+        (listed(job_ids),),
     ).fetchone()
-    facts = [fact for _, payload in found if payload.read for fact in payload.read.facts]
-    used = {turn for fact in facts for turn in (*fact.cites, *fact.uses)}
+    turns_used: set[str] = set()
+    for _, payload in payloads:
+        for fact in payload.read.facts if payload.read else ():
+            turns_used.update(fact.cites, fact.uses)
     (present,) = connection.execute(
         f"SELECT count(*) FROM turns WHERE uuid IN {LIST}",  # noqa: S608 - literals
-        (listed(used),),
+        (listed(turns_used),),
     ).fetchone()
-    if still < len(ids) or present < len(used):
+    if running < len(job_ids) or present < len(turns_used):
         return False
-    _note(connection, ids, "done")
+    _end_attempts(connection, job_ids, "done")
     connection.executemany(
-        """UPDATE jobs SET state = 'queued', stage = 0, failures = 0, code = '', error = '', next_at = 0,
-            first_failed_at = 0, payload = ? WHERE id = ?""",
-        [(dump_payload(payload), number) for number, payload in found],
+        """UPDATE jobs SET state = 'queued', stage = 0, failures = 0, code = '', error = '',
+            next_at = 0, first_failed_at = 0, payload = ? WHERE id = ?""",
+        [(dump_payload(payload), job_id) for job_id, payload in payloads],
     )
     return True
 
 
 def read_by_rules(connection: Connection, results: Sequence[tuple[int, JobResult]]) -> None:
-    """Note what jobs that wait for a command have made so far: rules read their turns meanwhile."""
+    """Save the results of rules that read turns while the turns' jobs wait for a command."""
     connection.execute(
         """UPDATE jobs SET result = json_extract(given.value, '$[1]'),
             payload = json_set(payload, '$.rules_meanwhile', json('true'))
             FROM json_each(?) AS given
-            WHERE jobs.id = CAST(json_extract(given.value, '$[0]') AS BIGINT) AND state = 'queued' AND stage = 1""",
+            WHERE jobs.id = CAST(json_extract(given.value, '$[0]') AS BIGINT)
+                AND state = 'queued' AND stage = 1""",
         (_listed_results(results),),
     )
 
 
 def read_again(connection: Connection, turns: Sequence[str], lost: Sequence[str]) -> None:
-    """Take the facts that need ``lost`` turns out of what a command read in some turns, and have it read them again.
+    """Drop facts that a command read and that need ``lost`` turns; queue ``turns`` for it again.
 
     Raises:
-        InvalidRequest: One of them is not saved yet; nothing was changed.
+        InvalidRequest: A turn is not saved yet; nothing was changed.
     """
     rows = connection.execute(
         f"SELECT id, state, stage, payload FROM jobs WHERE turn IN {LIST}",  # noqa: S608 - literals
@@ -208,16 +208,17 @@ def read_again(connection: Connection, turns: Sequence[str], lost: Sequence[str]
         if state in ("queued", "running") and STAGES[stage] == "save":
             raise InvalidRequest("turn", "its job has not ended yet: try again when it is done")
         connection.execute(
-            """UPDATE jobs SET state = 'queued', stage = 1, failures = 0, next_at = 0, first_failed_at = 0,
-                queued_at = ?, payload = ? WHERE id = ?""",
+            """UPDATE jobs SET state = 'queued', stage = 1, failures = 0, next_at = 0,
+                first_failed_at = 0, queued_at = ?, payload = ? WHERE id = ?""",
             (micros(now()), dump_payload(without_needing(payload, lost)), number),
         )
 
 
 def put_back(connection: Connection, job_ids: Sequence[int], until: datetime | None = None) -> None:
-    """Queue jobs again that were taken and came to nothing through no fault of theirs; not before ``until``.
+    """Queue running jobs again without noting a failure; they are due at ``until``, or at once.
 
-    With a moment to wait for, earlier failures count no more: what is put off on purpose has none.
+    ``until`` also resets their earlier failures: a job that is put off on purpose counts as having
+    none.
     """
     next_at = micros(until) if until else 0
     connection.execute(
@@ -230,7 +231,7 @@ def put_back(connection: Connection, job_ids: Sequence[int], until: datetime | N
 
 
 def due(connection: Connection) -> None:
-    """Let jobs that were put off without having failed be tried at once: what they waited for may be there."""
+    """Make jobs that were put off without a failure due now: their reason to wait may be gone."""
     connection.execute(
         "UPDATE jobs SET next_at = 0 WHERE state = 'queued' AND failures = 0 AND next_at > 0"
     )
@@ -239,97 +240,103 @@ def due(connection: Connection) -> None:
 def fail(
     connection: Connection, job_id: int, code: str, error: str, next_at: datetime | None
 ) -> bool:
-    """Note a failed attempt; try again at ``next_at``, or park the job when that is None.
+    """Record a failed attempt; the job is due again at ``next_at``, or parked when that is None.
 
-    Returns False when its turn was forgotten while it ran.
+    Returns False when the job's turn was forgotten while it ran.
     """
     state: JobState = "queued" if next_at else "failed"
-    _note(connection, [job_id], "again" if next_at else "failed", code, error[:_MAX_ERROR])
-    moment = micros(now())
+    outcome = "again" if next_at else "failed"
+    error = error[:_MAX_ERROR]
+    _end_attempts(connection, [job_id], outcome, code, error)
+    failed_at = micros(now())
     cursor = connection.execute(
         """UPDATE jobs SET state = ?, failures = failures + 1, code = ?, error = ?, next_at = ?,
-            first_failed_at = CASE first_failed_at WHEN 0 THEN ? ELSE first_failed_at END WHERE id = ?""",
-        (state, code, error[:_MAX_ERROR], micros(next_at) if next_at else 0, moment, job_id),
+            first_failed_at = CASE first_failed_at WHEN 0 THEN ? ELSE first_failed_at END
+            WHERE id = ?""",
+        (state, code, error, micros(next_at) if next_at else 0, failed_at, job_id),
     )
     return cursor.rowcount > 0
 
 
 def retry(connection: Connection, job_ids: Sequence[int] | None = None) -> list[int]:
-    """Queue ended jobs again, from the beginning; None takes every parked one. Return which.
+    """Queue ended jobs again from their first stage; return their ids. None: every parked job.
 
     Raises:
-        NotFound: One of them is not there, or in the queue already; nothing was changed.
+        NotFound: A job is absent, or in the queue already; nothing was changed.
     """
-    wanted = _ended(connection, job_ids, ("failed", "dropped", "done"))
+    chosen = _choose(connection, job_ids, ("failed", "dropped", "done"))
     connection.executemany(
-        """UPDATE jobs SET state = 'queued', stage = 0, failures = 0, next_at = 0, first_failed_at = 0, queued_at = ?
-            WHERE id = ?""",
-        [(micros(now()), one) for one in wanted],
+        """UPDATE jobs SET state = 'queued', stage = 0, failures = 0, next_at = 0,
+            first_failed_at = 0, queued_at = ? WHERE id = ?""",
+        [(micros(now()), job_id) for job_id in chosen],
     )
-    return wanted
+    return chosen
 
 
 def read_later(connection: Connection, since: datetime | None, limit: int) -> list[int]:
-    """Queue the first turns that nothing has read, said since a moment, to be read by a command; return their jobs."""
-    wanted = unread_ids(connection, since, limit)
+    """Queue the first unread turns since an event time for a command; return their jobs."""
+    job_ids = unread_ids(connection, since, limit)
     connection.execute(
-        f"""UPDATE jobs SET state = 'queued', stage = 1, failures = 0, next_at = 0, first_failed_at = 0, queued_at = ?
-            WHERE id IN {NUMBERS}""",  # noqa: S608 - literals
-        (micros(now()), listed(wanted)),
+        f"""UPDATE jobs SET state = 'queued', stage = 1, failures = 0, next_at = 0,
+            first_failed_at = 0, queued_at = ? WHERE id IN {NUMBERS}""",  # noqa: S608 - literals
+        (micros(now()), listed(job_ids)),
     )
-    return wanted
+    return job_ids
 
 
 def _replay(connection: Connection) -> None:
-    """Queue all jobs again that were saved once, from their first stage; no relation is in the graph any more."""
+    """Queue all jobs that were saved once, from their first stage, and all relations of records."""
     connection.execute("UPDATE record_relations SET pending = pending + 1")
     connection.execute(
-        """UPDATE jobs SET state = 'queued', stage = 0, failures = 0, next_at = 0, first_failed_at = 0, queued_at = ?
-            WHERE state = 'done' OR stage = 1""",
+        """UPDATE jobs SET state = 'queued', stage = 0, failures = 0, next_at = 0,
+            first_failed_at = 0, queued_at = ? WHERE state = 'done' OR stage = 1""",
         (micros(now()),),
     )
 
 
 def drop(connection: Connection, job_ids: Sequence[int] | None = None) -> list[int]:
-    """Give parked or waiting jobs up; None takes every parked one. Their turns stay in the journal. Return which.
+    """Drop parked or queued jobs and return their ids; None is every parked job. Their turns stay.
 
     Raises:
-        NotFound: One of them is not there, or is being worked on or done; nothing was changed.
+        NotFound: A job is absent, running or done; nothing was changed.
     """
-    wanted = _ended(connection, job_ids, ("failed", "queued"))
+    chosen = _choose(connection, job_ids, ("failed", "queued"))
     connection.executemany(
-        "UPDATE jobs SET state = 'dropped' WHERE id = ?", [(one,) for one in wanted]
+        "UPDATE jobs SET state = 'dropped' WHERE id = ?", [(job_id,) for job_id in chosen]
     )
-    return wanted
+    return chosen
 
 
-def _ended_well(
-    connection: Connection, change: str, results: Sequence[tuple[int, JobResult]]
+def _set_results(
+    connection: Connection, assignments: str, results: Sequence[tuple[int, JobResult]]
 ) -> int:
-    """Change jobs and note their results; return how many there were."""
+    """Save results of jobs that ended well, and set other columns; return the number of jobs."""
     return connection.execute(
-        f"""UPDATE jobs SET {change}, failures = 0, code = '', error = '', next_at = 0, first_failed_at = 0,
-            result = json_extract(given.value, '$[1]')
-            FROM json_each(?) AS given WHERE jobs.id = CAST(json_extract(given.value, '$[0]') AS BIGINT)""",  # noqa: S608 - a constant
+        f"""UPDATE jobs SET {assignments}, failures = 0, code = '', error = '', next_at = 0,
+            first_failed_at = 0, result = json_extract(given.value, '$[1]')
+            FROM json_each(?) AS given
+            WHERE jobs.id = CAST(json_extract(given.value, '$[0]') AS BIGINT)""",  # noqa: S608 - a constant
         (_listed_results(results),),
     ).rowcount
 
 
 def _listed_results(results: Sequence[tuple[int, JobResult]]) -> str:
-    return json.dumps([(number, dump_result(result)) for number, result in results])
+    return json.dumps([(job_id, dump_result(result)) for job_id, result in results])
 
 
-def _note(
+def _end_attempts(
     connection: Connection,
     job_ids: Sequence[int],
     outcome: str,
     code: str = "",
     error: str = "",
 ) -> None:
-    """Write the end of the attempts in hand; what they cost moves from the jobs to them."""
+    """Record the end of running attempts; move tokens and costs from the jobs to them."""
     connection.execute(
-        f"""INSERT INTO attempts (job, stage, outcome, began_at, ended_at, code, error, tokens_in, tokens_out,
-            cost_micros) SELECT id, stage, ?, began_at, ?, ?, ?, tokens_in, tokens_out, cost_micros
+        f"""INSERT INTO attempts (
+                job, stage, outcome, began_at, ended_at, code, error, tokens_in, tokens_out,
+                cost_micros
+            ) SELECT id, stage, ?, began_at, ?, ?, ?, tokens_in, tokens_out, cost_micros
             FROM jobs WHERE id IN {NUMBERS} ORDER BY id""",  # noqa: S608 - literals
         (outcome, micros(now()), code, error, listed(job_ids)),
     )
@@ -340,30 +347,32 @@ def _note(
     )
 
 
-def _ended(
+def _choose(
     connection: Connection, job_ids: Sequence[int] | None, states: Sequence[JobState]
 ) -> list[int]:
+    """Return the ids, sorted, or those of every parked job for None.
+
+    Raises:
+        NotFound: A job is absent, or in none of the states.
+    """
     if job_ids is None:
-        return [
-            one
-            for (one,) in connection.execute(
-                "SELECT id FROM jobs WHERE state = 'failed' ORDER BY id"
-            )
-        ]
-    wanted = sorted(set(job_ids))
-    found = connection.execute(
+        rows = connection.execute("SELECT id FROM jobs WHERE state = 'failed' ORDER BY id")
+        return [job_id for (job_id,) in rows]
+    chosen = sorted(set(job_ids))
+    rows = connection.execute(
         f"""SELECT id FROM jobs WHERE id IN {NUMBERS}
             AND state IN (SELECT value FROM json_each(?)) ORDER BY id""",  # noqa: S608 - literals
-        (listed(wanted), listed(states)),
-    ).fetchall()
-    if len(found) != len(wanted):
-        numbers = ", ".join(str(one) for one in sorted(set(wanted) - {one for (one,) in found})[:5])
+        (listed(chosen), listed(states)),
+    )
+    missing = sorted(set(chosen) - {job_id for (job_id,) in rows})
+    if missing:
+        numbers = ", ".join(str(job_id) for job_id in missing[:5])
         raise NotFound(f"job {numbers} in state {' or '.join(states)}")
-    return wanted
+    return chosen
 
 
 class JobQueue(Store):
-    """The jobs of one ``memory.db``."""
+    """The jobs of one memory."""
 
     after = reads(after)
     attempts = reads(job_rows.attempts)
@@ -389,27 +398,27 @@ class JobQueue(Store):
     unread = reads(job_rows.unread)
 
     async def take(self, stage: Stage, limit: int, at: datetime) -> list[Job]:
-        """Return up to ``limit`` of a stage's first unfinished jobs, marked as running.
+        """Claim up to ``limit`` of a stage's first unfinished jobs and return them.
 
-        Nothing when the first of them is not due at ``at``: later jobs never overtake it.
+        Empty when the first of them is not due at ``at``: later jobs never overtake it.
         """
-        # An idle worker asks often: the writer, and with it acknowledgements, is left alone where nothing is due.
+        # An idle worker asks often. Where nothing is due, leave the writer to acknowledgements.
         due = await self.look_up(partial(due_at, stage=stage), 1)
         if due is None or due > at:
             return []
         span = await self.write(partial(_claim, stage=stage, limit=limit, at=at))
         if span is None:
             return []
-        # Read beside the writer: acknowledgements would wait while thousands of facts are parsed.
+        # Read outside the writer: acknowledgements would wait while thousands of facts are parsed.
         return await self.read(partial(_claimed, stage=stage, first=span[0], last=span[1]))
 
     async def replay(self) -> None:
-        """Queue every job again whose turn was saved; drop the merges, which only a lost graph knew."""
+        """Queue every job whose turn was saved; drop the merges, which only the lost graph knew."""
         await self.write(lambda db: (_replay(db), db.execute("DELETE FROM merges")))
 
     async def list(
         self, state: JobState | None = None, *, after: int = 0, limit: int = 100
     ) -> list[Job]:
-        """Return jobs of a state (None: unfinished and parked ones) with ids above ``after``, oldest first."""
+        """Return jobs in a state with ids above ``after``, oldest first; None: open or parked."""
         check_range("limit", limit, 1, MAX_JOBS)
         return await self.read(partial(job_rows.in_state, state=state, after=after, limit=limit))

@@ -1,4 +1,4 @@
-"""Reading jobs: their rows, the attempts at them, and how the queue stands."""
+"""Reading jobs: their rows, the attempts at them, and the state of the queue."""
 
 from __future__ import annotations
 
@@ -25,18 +25,24 @@ from pps.journal.entries import (
 )
 from pps.journal.turns import TURN_COLUMNS, TurnRow, read_turn
 
-_JOB_COLUMNS = """jobs.id, jobs.state, jobs.stage, jobs.attempts, jobs.failures, jobs.code, jobs.error, jobs.queued_at,
-    jobs.next_at, jobs.first_failed_at, jobs.payload, jobs.result"""
+_JOB_COLUMNS = """jobs.id, jobs.state, jobs.stage, jobs.attempts, jobs.failures, jobs.code,
+    jobs.error, jobs.queued_at, jobs.next_at, jobs.first_failed_at, jobs.payload, jobs.result"""
 _WIDTH = 12
 _JobRow: TypeAlias = tuple[int, str, int, int, int, str, str, int, int, int, str, str | None]
 OPEN = "state IN ('queued', 'running')"
 STAGES: tuple[Stage, ...] = ("save", "read")
-"""What the numbers in the column ``stage`` mean."""
+"""The stages by the numbers in the column ``stage``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """A turn's job, its state and last error, the record that the turn is the source of, if any, and what was left out."""
+    """The state of a turn's job.
+
+    Attributes:
+        error: Of the last attempt; empty for none.
+        record: The node of the record that the turn is the source of; empty for none.
+        skipped: The given items that the job left out.
+    """
 
     job: int
     state: JobState
@@ -46,16 +52,16 @@ class Outcome:
 
 
 def due_at(connection: Connection, stage: Stage) -> datetime | None:
-    """Return when the first unfinished job of a stage may be tried, which may be past; None when there is none."""
-    found = connection.execute(
+    """Return when a stage's first unfinished job is due, past or future; None without a job."""
+    row = connection.execute(
         f"SELECT next_at FROM jobs WHERE stage = ? AND {OPEN} ORDER BY id LIMIT 1",  # noqa: S608 - constants
         (STAGES.index(stage),),
     ).fetchone()
-    return None if found is None else from_micros(found[0])
+    return None if row is None else from_micros(row[0])
 
 
 def get(connection: Connection, job_id: int) -> Job | None:
-    """Return a job, or None when there is none of that id."""
+    """Return a job, or None when it is absent."""
     jobs = select(connection, "WHERE jobs.id = ?", (job_id,))
     return jobs[0] if jobs else None
 
@@ -67,9 +73,10 @@ def get_of_turn(connection: Connection, turn_uuid: str) -> Job | None:
 
 
 def outcomes(connection: Connection, turns: Sequence[str]) -> dict[str, Outcome]:
-    """Return turn → what has become of it; turns that are not there are left out."""
+    """Return turn → the state of its job; absent turns are left out."""
     rows = connection.execute(
-        "SELECT turn, id, state, error, result FROM jobs WHERE turn IN (SELECT value FROM json_each(?))",
+        """SELECT turn, id, state, error, result FROM jobs
+            WHERE turn IN (SELECT value FROM json_each(?))""",
         (listed(turns),),
     )
     outcomes: dict[str, Outcome] = {}
@@ -80,11 +87,12 @@ def outcomes(connection: Connection, turns: Sequence[str]) -> dict[str, Outcome]
 
 
 def in_state(connection: Connection, state: JobState | None, after: int, limit: int) -> list[Job]:
-    """Return jobs of one state, or unfinished and parked ones, oldest first, with ids above ``after``."""
+    """Return jobs in a state with ids above ``after``, oldest first; None: open or parked."""
     if state is None:
         return select(
             connection,
-            "WHERE jobs.state IN ('queued', 'running', 'failed') AND jobs.id > ? ORDER BY jobs.id LIMIT ?",
+            """WHERE jobs.state IN ('queued', 'running', 'failed') AND jobs.id > ?
+                ORDER BY jobs.id LIMIT ?""",
             (after, limit),
         )
     return select(
@@ -95,9 +103,10 @@ def in_state(connection: Connection, state: JobState | None, after: int, limit: 
 
 
 def attempts(connection: Connection, job_id: int) -> list[AttemptReport]:
-    """Return the attempts at a job that came to an end, oldest first."""
+    """Return the ended attempts at a job, oldest first."""
     rows = connection.execute(
-        """SELECT stage, outcome, began_at, ended_at, code, error, tokens_in, tokens_out, cost_micros
+        """SELECT stage, outcome, began_at, ended_at, code, error, tokens_in, tokens_out,
+            cost_micros
             FROM attempts WHERE job = ? ORDER BY seq""",
         (job_id,),
     )
@@ -118,12 +127,13 @@ def attempts(connection: Connection, job_id: int) -> list[AttemptReport]:
 
 
 def state(connection: Connection, since: datetime) -> QueueState:
-    """Return how the queue stands; attempts and charges are those that ended at ``since`` or later."""
+    """Return the state of the queue, with attempts and charges that ended since a time."""
     counts: dict[JobState, int] = {"queued": 0, "running": 0, "done": 0, "failed": 0, "dropped": 0}
     for name, number in connection.execute("SELECT state, count(*) FROM jobs GROUP BY state"):
         counts[cast("JobState", name)] = number
     (oldest,) = connection.execute(
-        # What waits without having failed was put off on purpose, and its stage with it: for a new day's budget.
+        # A job that waits without a failure was put off on purpose, with its whole stage: until a
+        # new day's budget.
         f"""SELECT min(queued_at) FROM jobs WHERE {OPEN} AND stage NOT IN (
             SELECT stage FROM jobs WHERE {OPEN} AND failures = 0 AND next_at > ?)""",  # noqa: S608 - constants
         (micros(now()),),
@@ -133,13 +143,15 @@ def state(connection: Connection, since: datetime) -> QueueState:
     ).fetchone()
     row = connection.execute(
         """SELECT count(*), count(*) FILTER (WHERE outcome != 'done'), coalesce(sum(tokens_in), 0),
-            coalesce(sum(tokens_out), 0), coalesce(sum(cost_micros), 0) FROM attempts WHERE ended_at >= ?""",
+            coalesce(sum(tokens_out), 0), coalesce(sum(cost_micros), 0)
+            FROM attempts WHERE ended_at >= ?""",
         (micros(since),),
     ).fetchone()
     (tried, failing) = connection.execute(
         # Each job's last outcome.
         """WITH latest AS (
-                SELECT seq, job, outcome FROM attempts WHERE ended_at >= ? ORDER BY ended_at DESC LIMIT 2000)
+                SELECT seq, job, outcome FROM attempts WHERE ended_at >= ?
+                ORDER BY ended_at DESC LIMIT 2000)
             SELECT count(*), count(*) FILTER (WHERE outcome != 'done') FROM latest
             WHERE seq IN (SELECT max(seq) FROM latest GROUP BY job)""",
         (micros(since),),
@@ -156,27 +168,30 @@ def state(connection: Connection, since: datetime) -> QueueState:
     )
 
 
-# Turns with an end to their job that nothing has read: no agent gave facts with them, no command found any.
-_UNREAD = """FROM jobs JOIN turns ON turns.uuid = jobs.turn WHERE jobs.state = 'done' AND turns.role != 'tool'
+# Unread turns: the job is done, but no agent gave facts with the turn and no command read it.
+_UNREAD = """FROM jobs JOIN turns ON turns.uuid = jobs.turn
+    WHERE jobs.state = 'done' AND turns.role != 'tool'
     AND turns.occurred_at >= ? AND json_extract(jobs.payload, '$.extraction') != 'none'
-    AND json_type(jobs.payload, '$.read') IS NULL AND json_array_length(jobs.payload, '$.facts') = 0"""
+    AND json_type(jobs.payload, '$.read') IS NULL
+    AND json_array_length(jobs.payload, '$.facts') = 0"""
 
 
 def unread(connection: Connection, since: datetime | None = None) -> tuple[int, int]:
-    """Return how many turns said since a moment nothing has read, and their characters."""
-    said = f"SELECT count(*), coalesce(sum(length(turns.content)), 0) {_UNREAD}"
-    (turns, characters) = connection.execute(said, (micros(since) if since else 0,)).fetchone()
+    """Return the number of unread turns since an event time, and their characters."""
+    statement = f"SELECT count(*), coalesce(sum(length(turns.content)), 0) {_UNREAD}"
+    (turns, characters) = connection.execute(statement, (micros(since) if since else 0,)).fetchone()
     return turns, characters
 
 
 def unread_ids(connection: Connection, since: datetime | None, limit: int) -> list[int]:
-    """Return the jobs of the first of those turns, in the order of receipt."""
+    """Return the jobs of the first unread turns from ``since`` on, in the order of receipt."""
     statement = f"SELECT jobs.id {_UNREAD} ORDER BY jobs.id LIMIT ?"
-    return [one for (one,) in connection.execute(statement, (micros(since) if since else 0, limit))]
+    rows = connection.execute(statement, (micros(since) if since else 0, limit))
+    return [job_id for (job_id,) in rows]
 
 
 def readings(connection: Connection, first: int = 0, last: int = 1 << 62) -> Readings:
-    """Return what a command has made of the turns whose jobs have ids from ``first`` to ``last``; of all by default."""
+    """Return the counts of what a command read in jobs ``first`` to ``last``, or in all jobs."""
     row = connection.execute(
         f"""SELECT count(*), coalesce(sum(json_array_length(payload, '$.read.facts')), 0),
             coalesce(sum(json_array_length(payload, '$.read.dropped')), 0),
@@ -191,19 +206,23 @@ def readings(connection: Connection, first: int = 0, last: int = 1 << 62) -> Rea
     return Readings(row[0] - row[3], row[1], row[2], waiting)
 
 
+"""Return (item, reason) of what a command left out, in jobs ``first`` to ``last``."""
+
+
 def left_out(connection: Connection, first: int, last: int, limit: int) -> list[tuple[str, str]]:
-    """Return what a command's readings left out, and why, of the jobs with ids from ``first`` to ``last``."""
+    """Return (item, reason) for the items that a command left out, in jobs of an id range."""
     rows = connection.execute(
         """SELECT json_extract(item.value, '$.what'), json_extract(item.value, '$.why')
             FROM jobs, json_each(jobs.payload, '$.read.dropped') AS item
-            WHERE jobs.id BETWEEN ? AND ? AND item.type = 'object' ORDER BY jobs.id, item.key LIMIT ?""",
+            WHERE jobs.id BETWEEN ? AND ? AND item.type = 'object'
+            ORDER BY jobs.id, item.key LIMIT ?""",
         (first, last, limit),
     )
     return rows.fetchall()
 
 
 def unfinished(connection: Connection) -> int:
-    """Return how many jobs are queued or running; parked ones do not count."""
+    """Return the number of queued and running jobs; parked jobs do not count."""
     (number,) = connection.execute(f"SELECT count(*) FROM jobs WHERE {OPEN}").fetchone()  # noqa: S608 - a constant
     return number
 
@@ -216,14 +235,15 @@ def turns_in(connection: Connection, state: JobState) -> set[str]:
 
 
 def select(connection: Connection, rest: str, parameters: tuple[str | int, ...]) -> list[Job]:
-    """Return the jobs that the rest of a statement picks, in its order."""
+    """Return the jobs that the end of a statement (``WHERE …``) selects, in its order."""
     return list(selected(connection, rest, parameters))
 
 
 def selected(connection: Connection, rest: str, parameters: tuple[str | int, ...]) -> Iterator[Job]:
-    """Read the jobs that the rest of a statement picks one by one, in its order."""
+    """Yield the jobs that the end of a statement selects, in its order."""
     # `rest` is always a literal of this package; values are bound.
-    statement = f"SELECT {_JOB_COLUMNS}, {TURN_COLUMNS} FROM jobs JOIN turns ON turns.uuid = jobs.turn {rest}"  # noqa: S608
+    statement = f"""SELECT {_JOB_COLUMNS}, {TURN_COLUMNS}
+        FROM jobs JOIN turns ON turns.uuid = jobs.turn {rest}"""  # noqa: S608
     for row in connection.execute(statement, parameters):
         yield _read(cast("_JobRow", row[:_WIDTH]), cast("TurnRow", row[_WIDTH:]))
 

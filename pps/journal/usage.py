@@ -1,6 +1,7 @@
-"""What sessions were given, and what language models took; the oldest rows of the first are forgotten.
+"""The context packs that sessions got, and the tokens and costs of language models.
 
-What models took is kept by day and model and holds no text, so forgetting leaves it as it is.
+Old rows about sessions are dropped. Rows about models are kept by day and model; they hold no text,
+so forgetting leaves them as they are.
 """
 
 from __future__ import annotations
@@ -23,19 +24,19 @@ from pps.journal.store import Store, reads, writes
 _log = logging.getLogger(__name__)
 
 KEPT_D = 30
-"""Days for which it is kept what a session was shown."""
+"""Days for which rows about sessions are kept."""
 KEPT_ROWS = 100_000
-"""Most rows kept of what was shown, all sessions together."""
+"""Most rows of shown ids, and of packs, that are kept for all sessions together."""
 LOOKED_AT = 1_000
-"""Most rows that are counted of what a session was shown, the latest: some 25 packs."""
+"""Most shown ids of a session that are counted, the latest: about 25 packs."""
 
 Occasion: TypeAlias = Literal["startup", "turn", "compact"]
-"""A pack at a beginning or at a prompt; ``compact``: the session has forgotten what it was given before."""
+"""A pack at the session's start or at a prompt; ``compact``: the session lost its earlier packs."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What a session has before it: ids that it was shown, and how many prompts of it were answered."""
+    """The ids that a session has in its context, and the number of its prompts that got a pack."""
 
     ids: frozenset[str] = frozenset()
     prompts: int = 0
@@ -43,9 +44,10 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class PartUsed:
-    """How often a session was given a part, and how many tokens that was in all.
+    """How often a session got a part of a context pack, and the tokens of all of them.
 
-    ``part`` is a layer or ``workload``; ``startup`` and ``recalled`` are the packs at its start and at its prompts.
+    ``part`` is a layer or ``workload``, or one of ``startup`` and ``recalled`` for whole packs at
+    the start and at prompts.
     """
 
     part: str
@@ -54,14 +56,16 @@ class PartUsed:
 
 
 def record_shown(connection: Connection, session: str, ids: Iterable[str], at: datetime) -> None:
-    """Note that a session was shown these ids, and drop what is too old or too much."""
-    moment = utc(at, "at")
+    """Note that a session was shown these ids; drop rows that are too old or too many."""
+    shown_at = utc(at, "at")
     insert(
         connection,
         "INSERT INTO shown (session, id, at)",
-        [(session, id_, micros(moment)) for id_ in ids],
+        [(session, id_, micros(shown_at)) for id_ in ids],
     )
-    connection.execute("DELETE FROM shown WHERE at < ?", (micros(moment - timedelta(days=KEPT_D)),))
+    connection.execute(
+        "DELETE FROM shown WHERE at < ?", (micros(shown_at - timedelta(days=KEPT_D)),)
+    )
     connection.execute(
         "DELETE FROM shown WHERE seq <= (SELECT max(seq) FROM shown) - ?", (KEPT_ROWS,)
     )
@@ -70,19 +74,19 @@ def record_shown(connection: Connection, session: str, ids: Iterable[str], at: d
 def _record_given(
     connection: Connection,
     session: str,
-    given: Occasion,
+    occasion: Occasion,
     tokens: int,
     at: datetime,
     part: str = "",
 ) -> None:
-    """Note that a session was given a pack, or one part of what it began with, of so many tokens; 0 is an empty one."""
-    moment = utc(at, "at")
-    row = (session, given, tokens, micros(moment), part)
+    """Note a pack that a session got, or one part of its first pack; 0 tokens is an empty pack."""
+    given_at = utc(at, "at")
+    row = (session, occasion, tokens, micros(given_at), part)
     connection.execute(
         "INSERT INTO injected (session, given, tokens, at, part) VALUES (?, ?, ?, ?, ?)", row
     )
     connection.execute(
-        "DELETE FROM injected WHERE at < ?", (micros(moment - timedelta(days=KEPT_D)),)
+        "DELETE FROM injected WHERE at < ?", (micros(given_at - timedelta(days=KEPT_D)),)
     )
     connection.execute(
         "DELETE FROM injected WHERE seq <= (SELECT max(seq) FROM injected) - ?", (KEPT_ROWS,)
@@ -90,12 +94,12 @@ def _record_given(
 
 
 def times_shown(connection: Connection, session: str, since: datetime) -> dict[str, int]:
-    """Return how often a session was shown each id at ``since`` or later, among its latest ``LOOKED_AT``."""
+    """Return id → how often a session was shown it since a time, among the latest ``LOOKED_AT``."""
     rows = connection.execute(
         "SELECT id FROM shown WHERE session = ? AND at >= ? ORDER BY at DESC LIMIT ?",
         (session, micros(utc(since, "since")), LOOKED_AT),
     )
-    return Counter(one for (one,) in rows)
+    return Counter(id_ for (id_,) in rows)
 
 
 def record(
@@ -105,7 +109,7 @@ def record(
     tokens: int,
     ids: Iterable[str],
 ) -> None:
-    """Note what a session was given just now, and how many tokens that were; kept for 30 days."""
+    """Note the pack that a session gets now, its tokens and its ids; kept for 30 days."""
     moment = now()
     _record_given(connection, session, occasion, tokens, moment)
     if session:
@@ -115,7 +119,7 @@ def record(
 def record_parts(
     connection: Connection, session: str, parts: Mapping[str, int], ids: Iterable[str]
 ) -> None:
-    """Note the tokens of each part that a session began with, and what it was shown; kept for 30 days."""
+    """Note the tokens of each part of a session's first pack, and its ids; kept for 30 days."""
     moment = now()
     for part, tokens in parts.items():
         _record_given(connection, session, "startup", tokens, moment, part)
@@ -124,35 +128,49 @@ def record_parts(
 
 def seen(connection: Connection, session: str) -> Seen:
     """Return what a session was shown since it began, or since it was last compacted."""
-    last = "SELECT coalesce(max(at), 0) FROM injected WHERE session = ? AND given = 'compact'"
-    since = connection.execute(last, (session,)).fetchone()[0]
-    asked = "SELECT count(*) FROM injected WHERE session = ? AND given = 'turn' AND tokens > 0 AND at > ?"
-    ids = "SELECT DISTINCT id FROM shown WHERE session = ? AND at > ?"
-    return Seen(
-        frozenset(one for (one,) in connection.execute(ids, (session, since))),
-        connection.execute(asked, (session, since)).fetchone()[0],
+    compacted_at = _last_compacted(connection, session)
+    shown = connection.execute(
+        "SELECT DISTINCT id FROM shown WHERE session = ? AND at > ?", (session, compacted_at)
     )
+    ids = frozenset(id_ for (id_,) in shown)
+    (prompts,) = connection.execute(
+        """SELECT count(*) FROM injected
+            WHERE session = ? AND given = 'turn' AND tokens > 0 AND at > ?""",
+        (session, compacted_at),
+    ).fetchone()
+    return Seen(ids, prompts)
+
+
+def _last_compacted(connection: Connection, session: str) -> int:
+    """Return when a session was last compacted, in microseconds; 0 when it never was."""
+    (at,) = connection.execute(
+        "SELECT coalesce(max(at), 0) FROM injected WHERE session = ? AND given = 'compact'",
+        (session,),
+    ).fetchone()
+    return at
 
 
 def parts_used(connection: Connection, session: str, since: datetime) -> list[PartUsed]:
-    """Return what a session was given at ``since`` or later, and since it was last compacted, by part."""
-    last = "SELECT coalesce(max(at), 0) FROM injected WHERE session = ? AND given = 'compact'"
-    compacted = connection.execute(last, (session,)).fetchone()[0]
+    """Return the parts that a session got since a time, and since it was last compacted."""
     rows = connection.execute(
-        "SELECT given, part, count(*), sum(tokens) FROM injected"
-        " WHERE session = ? AND at >= ? AND at > ? AND given != 'compact' GROUP BY given, part ORDER BY min(seq)",
-        (session, micros(utc(since, "since")), compacted),
+        """SELECT given, part, count(*), sum(tokens) FROM injected
+            WHERE session = ? AND at >= ? AND at > ? AND given != 'compact'
+            GROUP BY given, part ORDER BY min(seq)""",
+        (session, micros(utc(since, "since")), _last_compacted(connection, session)),
     )
     names = {"startup": "startup", "turn": "recalled"}
-    return [PartUsed(part or names[given], times, tokens) for given, part, times, tokens in rows]
+    return [
+        PartUsed(part or names[occasion], times, tokens) for occasion, part, times, tokens in rows
+    ]
 
 
 def injected(connection: Connection, since: datetime) -> list[SessionInjected]:
-    """Return what sessions were given at ``since`` or later, the latest session first."""
+    """Return the packs and tokens that each session got since a time, the latest session first."""
     rows = connection.execute(
-        "SELECT session, count(*) FILTER (WHERE given = 'turn'), count(*) FILTER (WHERE given = 'turn' AND tokens = 0),"
-        " sum(tokens), max(at) FROM injected"
-        " WHERE at >= ? AND given != 'compact' GROUP BY session ORDER BY max(at) DESC",
+        """SELECT session, count(*) FILTER (WHERE given = 'turn'),
+                count(*) FILTER (WHERE given = 'turn' AND tokens = 0), sum(tokens), max(at)
+            FROM injected
+            WHERE at >= ? AND given != 'compact' GROUP BY session ORDER BY max(at) DESC""",
         (micros(utc(since, "since")),),
     )
     return [
@@ -164,9 +182,10 @@ def injected(connection: Connection, since: datetime) -> list[SessionInjected]:
 def packs_given(
     connection: Connection, session: str, since: datetime, limit: int
 ) -> list[tuple[datetime, str, int, tuple[str, ...]]]:
-    """Return (when, occasion, tokens, ids) of the packs that a session was given, the latest first."""
+    """Return (time, occasion, tokens, ids) of the packs that a session got, the latest first."""
     rows = connection.execute(
-        """SELECT i.at, i.given, sum(i.tokens), (SELECT json_group_array(DISTINCT s.id) FROM shown AS s
+        """SELECT i.at, i.given, sum(i.tokens),
+                (SELECT json_group_array(DISTINCT s.id) FROM shown AS s
                 WHERE s.session = ? AND s.at = i.at)
             FROM injected AS i WHERE i.session = ? AND i.at >= ? AND i.given != 'compact'
             GROUP BY i.at, i.given ORDER BY i.at DESC LIMIT ?""",
@@ -179,7 +198,7 @@ def packs_given(
 
 
 def forget(connection: Connection, ids: Sequence[str]) -> None:
-    """Drop that anybody was shown some ids: that of an anchor is made of its title."""
+    """Drop the rows of shown ids; the id of an anchor's passage is made of the anchor's title."""
     passage_of = "substr(id, 1, instr(id, '#') - 1)"  # of an anchor, see ``recall.hits.shown_id``
     statement = f"DELETE FROM shown WHERE id IN {LIST} OR {passage_of} IN {LIST}"  # noqa: S608 - literals
     connection.execute(statement, (listed(ids), listed(ids)))
@@ -191,7 +210,7 @@ def _as_it_is(session: str) -> str:
 
 @contextmanager
 def _only_logged() -> Generator[None]:
-    """Log that the journal cannot be written, instead of raising it."""
+    """Log StoreUnavailable instead of raising it."""
     try:
         yield
     except StoreUnavailable as error:
@@ -199,10 +218,11 @@ def _only_logged() -> Generator[None]:
 
 
 class Given(Store):
-    """What sessions were given.
+    """The context packs that sessions got.
 
     Attributes:
-        clean: Takes secrets out of the name of a session, as turns have it; whoever opens the journal sets it.
+        clean: Removes secrets from the name of a session, as in turns. The opener of the journal
+            sets it.
     """
 
     clean: Callable[[str], str] = staticmethod(_as_it_is)
@@ -216,53 +236,53 @@ class Given(Store):
     _times_shown = reads(times_shown)
 
     async def parts(self, session: str, since: datetime) -> list[PartUsed]:
-        """Do what ``parts_used`` says."""
+        """Call ``parts_used`` with the cleaned name of the session."""
         return await self._parts(self.clean(session), since)
 
     async def packs(
         self, session: str, since: datetime, limit: int
     ) -> list[tuple[datetime, str, int, tuple[str, ...]]]:
-        """Do what ``packs_given`` says."""
+        """Call ``packs_given`` with the cleaned name of the session."""
         return await self._packs(self.clean(session), since, limit)
 
     async def record(
         self, session: str, occasion: Occasion, tokens: int, ids: Iterable[str]
     ) -> None:
-        """Do what ``record`` says."""
+        """Call the function ``record`` with the cleaned name of the session."""
         await self._record(self.clean(session), occasion, tokens, ids)
 
     async def record_if_room(
         self, session: str, occasion: Occasion, tokens: int, ids: Iterable[str]
     ) -> None:
-        """Do what ``record`` says, for an answer that was only read: a full disk must not refuse it."""
+        """Call ``record`` after a read, which must not fail because the disk is full."""
         with _only_logged():
             await self.record(session, occasion, tokens, ids)
 
     async def record_parts_if_room(
         self, session: str, parts: Mapping[str, int], ids: Iterable[str]
     ) -> None:
-        """Do what ``record_parts`` says, as ``record_if_room``."""
+        """Call ``record_parts`` as ``record_if_room`` calls ``record``."""
         with _only_logged():
             await self._record_parts(self.clean(session), parts, ids)
 
     async def seen(self, session: str) -> Seen:
-        """Do what ``seen`` says."""
+        """Call the function ``seen`` with the cleaned name of the session."""
         return await self._seen(self.clean(session))
 
     async def times_shown(self, session: str, since: datetime) -> dict[str, int]:
-        """Do what ``times_shown`` says."""
+        """Call the function ``times_shown`` with the cleaned name of the session."""
         return await self._times_shown(self.clean(session), since)
 
 
 @dataclass(frozen=True, slots=True)
 class Spent:
-    """What one model took on one day (UTC).
+    """The usage of one model on one day (UTC).
 
     Attributes:
-        texts: Texts that were read.
-        requests, unmetered: Answers, and those that did not say what they took.
-        cost_micros: Millionths of a dollar, for the tokens whose price was known.
-        unpriced: Tokens whose price was not known.
+        texts: Number of texts that it read.
+        requests, unmetered: Number of its answers, and of answers without a count of tokens.
+        cost_micros: Millionths of a dollar, for tokens with a known price.
+        unpriced: Tokens without a known price.
     """
 
     day: date
@@ -277,32 +297,39 @@ class Spent:
 
 
 _COUNTED = (
-    *("texts", "requests", "unmetered", "tokens_in", "tokens_out", "cost_micros", "unpriced"),
+    "texts",
+    "requests",
+    "unmetered",
+    "tokens_in",
+    "tokens_out",
+    "cost_micros",
+    "unpriced",
 )
 
 
 def add(db: Connection, spent: Sequence[Spent]) -> None:
-    """Add to what was spent."""
+    """Add usage to that of the same days and models."""
     db.executemany(
-        f"""INSERT INTO spending (day, model, {", ".join(_COUNTED)}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+        f"""INSERT INTO spending (day, model, {", ".join(_COUNTED)})
+            VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
             ON CONFLICT (day, model) DO UPDATE SET
             {", ".join(f"{name} = spending.{name} + excluded.{name}" for name in _COUNTED)}""",  # noqa: S608 - literals
-        [(one.day.isoformat(), *astuple(one)[1:]) for one in spent],
+        [(day_usage.day.isoformat(), *astuple(day_usage)[1:]) for day_usage in spent],
     )
 
 
 def since(db: Connection, first: date) -> list[Spent]:
-    """Return what was spent from a day on, newest day first, then by model."""
+    """Return the usage from a day on, newest day first, then by model."""
     rows = db.execute(
-        """SELECT day, model, texts, requests, unmetered, tokens_in, tokens_out, cost_micros, unpriced FROM spending
-            WHERE day >= ? ORDER BY day DESC, model""",
+        """SELECT day, model, texts, requests, unmetered, tokens_in, tokens_out, cost_micros,
+            unpriced FROM spending WHERE day >= ? ORDER BY day DESC, model""",
         (first.isoformat(),),
     )
     return [Spent(date.fromisoformat(day), *rest) for day, *rest in rows]
 
 
 class Spending(Store):
-    """What was spent by one entity."""
+    """The usage of models by one entity."""
 
     add = writes(add)
     since = reads(since)

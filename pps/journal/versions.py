@@ -1,4 +1,4 @@
-"""Versions: what a text was before it was changed. A text that never changed has its turn alone."""
+"""Versions of texts. A text that never changed has no rows here: its turn is its only version."""
 
 from __future__ import annotations
 
@@ -24,9 +24,14 @@ ChangeType: TypeAlias = Literal["created", "modified", "appended"]
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A text as it was from ``at`` on. ``number`` counts from 1; ``title`` and ``kind`` are empty when it is no record.
+    """A text as it was from ``at`` on.
 
-    ``status`` and ``state`` are those of a record of a pack's kind. Versions of before 2026-12 have no kind and fields.
+    Attributes:
+        number: Counts from 1.
+        title, kind: Of the record; empty for a text that is no record.
+        status, state: Of a record of a pack's kind; empty for others.
+
+    Versions from before 2026-12 have no kind and no fields.
     """
 
     number: int
@@ -44,7 +49,7 @@ class Version:
 
 @dataclass(frozen=True, slots=True)
 class TextChange:
-    """A change that made version ``number`` of a turn's text; ``content`` is what it says since."""
+    """A change that made version ``number`` of a turn's text; ``content`` is the new text."""
 
     turn: str
     number: int
@@ -57,7 +62,7 @@ class TextChange:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """What may change of a turn: its words, its tags, and the work that they cause."""
+    """The parts of a turn that may change: its text, its tags, and the payload of its job."""
 
     content: str
     tags: tuple[str, ...]
@@ -65,12 +70,12 @@ class Text:
 
 
 Rework: TypeAlias = Callable[[Text], Text]
-"""Returns what a text becomes; pure, for it runs inside the transaction. What it raises undoes everything."""
+"""Returns the new text. It runs inside the transaction, so it is pure; an exception undoes all."""
 
 
 @dataclass(frozen=True, slots=True)
 class Revised:
-    """A change that is on disk. ``changed`` is False when the text was like that already."""
+    """A change that is on disk; ``changed`` is False when the text was the same already."""
 
     turn: Turn
     payload: JobPayload
@@ -80,7 +85,7 @@ class Revised:
 
 
 class Revising(StoreConflict):
-    """The text's job is being worked on at this moment; safe to try again once it has ended."""
+    """The text's job is running; safe to try again once it has ended."""
 
     def __init__(self, job_id: int) -> None:
         super().__init__("the text is being taken in at this moment: try again")
@@ -88,100 +93,103 @@ class Revising(StoreConflict):
 
 
 def revise(db: Connection, turn: str, change: ChangeType, actor: str, rework: Rework) -> Revised:
-    """Change a turn's text, keep what it was as a version, and queue its job again; all of it or nothing.
+    """Change a turn's text, save the version, and queue the turn's job again; all or nothing.
 
     Raises:
         NotFound: This entity has no such turn.
         Revising: Its job is running.
         InvalidRequest: The new text breaks a bound.
     """
-    found = turns.get_many(db, [turn])
-    if not found:
+    stored_turns = turns.get_many(db, [turn])
+    if not stored_turns:
         raise NotFound()
+    [before_turn] = stored_turns
     job_id, state, stage, stored = db.execute(
         "SELECT id, state, stage, payload FROM jobs WHERE turn = ?", (turn,)
     ).fetchone()
-    before = Text(found[0].content, found[0].tags, load_payload(stored))
-    # A command that reads writes nothing by itself: its answer is thrown away when the words are others by then.
-    if state == "running" and not (stage and before.payload.extraction != "model"):
+    before = Text(before_turn.content, before_turn.tags, load_payload(stored))
+    # A command only reads: its answer is discarded when the text has changed by then.
+    is_read_by_command = stage and before.payload.extraction != "model"
+    if state == "running" and not is_read_by_command:
         raise Revising(job_id)
-    after = _checked(rework(before))
+    reworked = rework(before)
+    after = replace(
+        reworked,
+        content=turns.check_content(reworked.content),
+        tags=clean_tags(reworked.tags),
+    )
     (latest,) = db.execute(
         "SELECT coalesce(max(number), 1) FROM versions WHERE turn = ?", (turn,)
     ).fetchone()
     if after == before:
-        return Revised(found[0], before.payload, job_id, latest, changed=False)
+        return Revised(before_turn, before.payload, job_id, latest, changed=False)
     if latest == 1:
-        put_first(db, found[0], before.payload)
-    put(
-        db,
-        turn,
-        Version(
-            latest + 1,
-            change,
-            _title(after),
-            after.content,
-            after.tags,
-            actor,
-            now(),
-            *_kept(after),
-        ),
-    )
+        put_first(db, before_turn, before.payload)
+    put(db, turn, _version(after, latest + 1, change, actor, now()))
     _store(db, turn, after)
     payload = prepare_payload(after.payload)
     db.execute(
-        """UPDATE jobs SET state = 'queued', stage = 0, failures = 0, next_at = 0, first_failed_at = 0, code = '',
-            error = '', result = NULL, payload = ?, queued_at = ? WHERE id = ?""",
+        """UPDATE jobs SET state = 'queued', stage = 0, failures = 0, next_at = 0,
+            first_failed_at = 0, code = '', error = '', result = NULL, payload = ?, queued_at = ?
+            WHERE id = ?""",
         (payload, micros(now()), job_id),
     )
     log_changes(db, [Change("episode", turn)])
-    changed = replace(found[0], content=after.content, tags=after.tags)
+    changed = replace(before_turn, content=after.content, tags=after.tags)
     return Revised(changed, after.payload, job_id, latest + 1, changed=True)
 
 
 def put_first(db: Connection, turn: Turn, payload: JobPayload) -> None:
-    """Keep what a text is before its first change, unless that is kept."""
-    put(db, turn.uuid, _first(turn, Text(turn.content, turn.tags, payload)))
+    """Save the first version of a text, before its first change, unless it is saved already."""
+    put(db, turn.uuid, _first_version(turn, payload))
 
 
-def put(db: Connection, turn: str, one: Version) -> None:
-    """Keep a version, unless the turn has one of that number."""
+def put(db: Connection, turn: str, version: Version) -> None:
+    """Save a version, unless the turn has a version of that number."""
     db.execute(
-        """INSERT INTO versions (turn, number, change, title, content, tags, actor, at, kind, fields, status,
-            state) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING""",
+        """INSERT INTO versions (
+                turn, number, change, title, content, tags, actor, at, kind, fields, status, state
+            ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING""",
         (
             turn,
-            one.number,
-            one.change,
-            one.title,
-            one.content,
-            _json(one.tags),
-            one.actor,
-            micros(one.at),
-            one.kind,
-            json.dumps(one.fields, ensure_ascii=False),
-            one.status,
-            one.state,
+            version.number,
+            version.change,
+            version.title,
+            version.content,
+            _json(version.tags),
+            version.actor,
+            micros(version.at),
+            version.kind,
+            json.dumps(version.fields, ensure_ascii=False),
+            version.status,
+            version.state,
         ),
     )
 
 
-def _kept(text: Text) -> tuple[str, Mapping[str, JSON], str, str]:
-    """Return kind, fields, status and state of the record that a text is, all empty when it is none."""
+def _version(text: Text, number: int, change: ChangeType, actor: str, at: datetime) -> Version:
     record = text.payload.record or RecordDraft(kind="")
-    return record.kind, record.attributes, record.status, record.state
-
-
-def _checked(text: Text) -> Text:
-    return replace(text, content=turns.check_content(text.content), tags=clean_tags(text.tags))
+    return Version(
+        number=number,
+        change=change,
+        title=_title(text),
+        content=text.content,
+        tags=text.tags,
+        actor=actor,
+        at=at,
+        kind=record.kind,
+        fields=record.attributes,
+        status=record.status,
+        state=record.state,
+    )
 
 
 def _store(db: Connection, turn: str, text: Text) -> None:
     title = _title(text)
-    said = f"{title}\n{text.content}" if title else text.content
+    titled_text = f"{title}\n{text.content}" if title else text.content
     db.execute(
         "UPDATE turns SET content = ?, tags = ?, hash = ? WHERE uuid = ?",
-        (text.content, _json(text.tags), content_hash(said), turn),
+        (text.content, _json(text.tags), content_hash(titled_text), turn),
     )
     db.execute("DELETE FROM topic_phrases WHERE turn = ?", (turn,))  # places in the text before
     db.execute("DELETE FROM turn_tags WHERE turn = ?", (turn,))
@@ -191,28 +199,30 @@ def _store(db: Connection, turn: str, text: Text) -> None:
 
 
 def of(db: Connection, turn: str) -> list[Version]:
-    """Return a turn's versions, oldest first, the present one last; empty when there is no such turn."""
+    """Return a turn's versions, oldest first, the current one last; empty for an absent turn."""
     rows = db.execute(
-        """SELECT number, change, title, content, tags, actor, at, kind, fields, status, state FROM versions
-            WHERE turn = ? ORDER BY number""",
+        """SELECT number, change, title, content, tags, actor, at, kind, fields, status, state
+            FROM versions WHERE turn = ? ORDER BY number""",
         (turn,),
     ).fetchall()
     if rows:
         return [_read(row) for row in rows]
-    found = turns.get_many(db, [turn])
-    if not found:
+    stored_turns = turns.get_many(db, [turn])
+    if not stored_turns:
         return []
     (stored,) = db.execute("SELECT payload FROM jobs WHERE turn = ?", (turn,)).fetchone()
-    return [_first(found[0], Text(found[0].content, found[0].tags, load_payload(stored)))]
+    return [_first_version(stored_turns[0], load_payload(stored))]
 
 
 def latest(db: Connection, before: datetime, limit: int) -> list[TextChange]:
-    """Return the changes of texts before a moment, the latest first; records of packs' kinds are left out."""
+    """Return changes of texts before a time, the latest first; no records of packs' kinds."""
     rows = db.execute(
         f"""SELECT turn, number, change, content, actor, at,
-                number = (SELECT max(number) FROM versions AS all_of_it WHERE all_of_it.turn = versions.turn)
+                number = (SELECT max(number) FROM versions AS all_of_it
+                    WHERE all_of_it.turn = versions.turn)
             FROM versions WHERE number > 1 AND at < ?
-            AND NOT EXISTS (SELECT 1 FROM records AS r WHERE r.turn = versions.turn AND {OF_A_PACK})
+            AND NOT EXISTS (SELECT 1 FROM records AS r
+                WHERE r.turn = versions.turn AND {OF_A_PACK})
             ORDER BY at DESC LIMIT ?""",  # noqa: S608 - literals
         (micros(before), limit),
     )
@@ -224,15 +234,24 @@ def latest(db: Connection, before: datetime, limit: int) -> list[TextChange]:
 
 def _read(row: tuple[int, str, str, str, str, str, int, str, str, str, str]) -> Version:
     number, change, title, content, tags, actor, at, kind, fields, status, state = row
-    shown = title, content, tuple(json.loads(tags)), actor, from_micros(at)
     return Version(
-        number, cast("ChangeType", change), *shown, kind, json.loads(fields), status, state
+        number=number,
+        change=cast("ChangeType", change),
+        title=title,
+        content=content,
+        tags=tuple(json.loads(tags)),
+        actor=actor,
+        at=from_micros(at),
+        kind=kind,
+        fields=json.loads(fields),
+        status=status,
+        state=state,
     )
 
 
-def _first(turn: Turn, text: Text) -> Version:
-    shown = _title(text), text.content, text.tags, turn.actor, turn.recorded_at
-    return Version(1, "created", *shown, *_kept(text))
+def _first_version(turn: Turn, payload: JobPayload) -> Version:
+    text = Text(turn.content, turn.tags, payload)
+    return _version(text, 1, "created", turn.actor, turn.recorded_at)
 
 
 def _title(text: Text) -> str:
@@ -244,7 +263,7 @@ def _json(tags: tuple[str, ...]) -> str:
 
 
 class Versions(Store):
-    """The versions of one ``memory.db``."""
+    """The versions of one memory's texts."""
 
     latest = reads(latest)
     of = reads(of)
