@@ -1,6 +1,7 @@
-"""The bin: what was softly forgotten, whole, one row each time. Nothing else reads it, so nothing has to leave it out.
+"""The recycle bin: each soft forgetting is one row that holds everything it removed.
 
-Which rows of the journal it takes along is said once, in ``_TAKEN``.
+No other module reads the table, so no query has to leave its content out. ``_TAKEN`` is the only
+list of the tables whose rows go into the bin.
 """
 
 from __future__ import annotations
@@ -35,13 +36,13 @@ from pps.journal.store import Readers
 from pps.journal.writer import Writer
 
 ERASE_AFTER_S = 86_400.0
-"""Running time between the two checks that must both find a row over its age before it is erased."""
+"""Running time, in seconds, for which a row must be over its age before it is erased."""
 T = TypeVar("T")
 Row: TypeAlias = dict[str, str | int | float | None]
 Rows: TypeAlias = dict[str, list[Row]]
 """Table → rows, column by column."""
 
-# In the order in which they are put back: what others refer to comes first.
+# In the order in which rows are put back: referenced tables come first.
 _TAKEN = {
     "turns": f"uuid IN {LIST}",
     "turn_tags": f"turn IN {LIST}",
@@ -51,8 +52,10 @@ _TAKEN = {
     "turn_links": f"turn IN {LIST}",
     "versions": f"turn IN {LIST}",
     "endings": f"turn IN {LIST}",
-    "fact_ties": f"""fact IN {LIST} OR holder IN {LIST} OR EXISTS (SELECT 1 FROM fact_ties AS broken
-        WHERE broken.fact = fact_ties.fact AND broken.holder = fact_ties.holder AND broken.needs IN {LIST})""",  # noqa: S608 - literals
+    "fact_ties": f"""fact IN {LIST} OR holder IN {LIST} OR EXISTS (
+        SELECT 1 FROM fact_ties AS broken
+        WHERE broken.fact = fact_ties.fact AND broken.holder = fact_ties.holder
+            AND broken.needs IN {LIST})""",  # noqa: S608 - literals
     "record_field": f"node IN {LIST}",
     "transitions": f"record IN {LIST}",
     "record_cites": f"record IN {LIST}",
@@ -71,10 +74,20 @@ _OF_TURNS = (
     "endings",
 )
 _ABOUT = (
-    *("uuid", "turn", "node", "record", "source", "target", "kept", "gone", "job"),
-    *("holder", "needs", "slug"),
+    "uuid",
+    "turn",
+    "node",
+    "record",
+    "source",
+    "target",
+    "kept",
+    "gone",
+    "job",
+    "holder",
+    "needs",
+    "slug",
 )
-"""Columns that say what a row is about."""
+"""Columns with the ids of the items that a row is about."""
 _BEGUN = "restoring"
 _PROCESS_CLOCK = secrets.token_hex(8)
 _COLUMNS = "id, at, actor, why, kinds, asked, ids, content"
@@ -86,13 +99,14 @@ def _process_mark() -> RunningMark:
 
 @dataclass(frozen=True, slots=True)
 class Binned:
-    """What was forgotten at one time.
+    """One soft forgetting: a row of the bin.
 
     Attributes:
-        kinds: Of records that an actor must be allowed to write, to restore or to erase it.
-        asked: Ids that go by this row alone: what needs one of them waits for it.
-        ids: Every id that it holds anything of.
-        content: JSON that only ``ingest`` reads.
+        kinds: Kinds of records that an actor must be allowed to write, to restore or erase the row.
+        asked: The ids that this forgetting was called for. Only this row brings them back; another
+            row that needs one of them cannot be restored before it.
+        ids: The ids of all items that the row has any data of.
+        content: JSON; only ``ingest`` reads it.
     """
 
     id: str
@@ -113,45 +127,52 @@ def _take(
     of_features: Sequence[str],
     anchors: Sequence[str],
 ) -> Rows:
-    t, n, f = listed(turns), listed(nodes), listed(facts)
-    values = dict.fromkeys(_OF_TURNS, (t,)) | {"record_relations": (n, n, f), "merges": (n, n)}
-    values["fact_ties"] = (f, t, t)
-    values["anchor_versions"] = (listed(anchors),)
-    found: Rows = {}
+    turn_list = listed(turns)
+    node_list = listed(nodes)
+    fact_list = listed(facts)
+    values = {
+        **dict.fromkeys(_OF_TURNS, (turn_list,)),
+        "fact_ties": (fact_list, turn_list, turn_list),
+        "record_relations": (node_list, node_list, fact_list),
+        "merges": (node_list, node_list),
+        "anchor_versions": (listed(anchors),),
+    }
+    taken: Rows = {}
     for table, where in _TAKEN.items():
-        read = db.execute(f"SELECT * FROM {table} WHERE {where}", values.get(table, (n,)))  # noqa: S608 - literals
-        names = [column[0] for column in read.description]
-        found[table] = [_without_group(dict(zip(names, row, strict=True))) for row in read]
-    return found | feature_tables.take(db, [*turns, *nodes, *facts, *of_features])
+        cursor = db.execute(f"SELECT * FROM {table} WHERE {where}", values.get(table, (node_list,)))  # noqa: S608 - literals
+        names = [description[0] for description in cursor.description]
+        taken[table] = [_without_group(dict(zip(names, row, strict=True))) for row in cursor]
+    return taken | feature_tables.take(db, [*turns, *nodes, *facts, *of_features])
 
 
 def _without_group(row: Row) -> Row:
-    """Leave the group out, which tables of a database of many entities have: it is that of whoever puts the row back."""
+    """Leave out the group, a column of a database of many entities: putting back adds its own."""
     return {name: value for name, value in row.items() if name != "grp"}
 
 
 def put_back(db: Connection, rows: Rows, changes: Iterable[Change]) -> None:
-    """Put rows back as they were, and note what is to be indexed.
+    """Insert rows as they were, and log the changes for the indexes.
 
-    What is there stays: of a turn that has come back since, nothing is put back.
+    An existing row stays. Nothing is inserted of a turn that exists again.
     """
     _put_back(db, rows)
     log_changes(db, changes)
 
 
 def _put_back(db: Connection, rows: Rows) -> None:
-    given = listed(str(row["uuid"]) for row in rows.get("turns", ()))
-    found = db.execute(f"SELECT uuid FROM turns WHERE uuid IN {LIST}", (given,)).fetchall()  # noqa: S608 - literals
-    there: set[object] = {uuid for (uuid,) in found}
-    there |= {row["id"] for row in rows.get("jobs", ()) if row["turn"] in there}
+    turn_list = listed(str(row["uuid"]) for row in rows.get("turns", ()))
+    statement = f"SELECT uuid FROM turns WHERE uuid IN {LIST}"  # noqa: S608 - literals
+    existing: set[object] = {uuid for (uuid,) in db.execute(statement, (turn_list,)).fetchall()}
+    existing |= {row["id"] for row in rows.get("jobs", ()) if row["turn"] in existing}
     for table in _TAKEN:
         for row in rows.get(table, ()):
-            if there.isdisjoint((row.get("uuid"), row.get("turn"), row.get("job"))):
+            if existing.isdisjoint((row.get("uuid"), row.get("turn"), row.get("job"))):
                 values = row | {"state": "queued"} if row.get("state") == "running" else row
                 if table == "turns" and "occurred_precision" not in row:  # kept before version 16
-                    said_at = with_precision(from_micros(int(row["occurred_at"])))  # pyright: ignore[reportArgumentType] - a column of integers
-                    values = values | {"occurred_precision": precision_of(said_at)}
-                names, marks = ", ".join(values), ", ".join("?" * len(values))
+                    occurred_at = with_precision(from_micros(int(row["occurred_at"])))  # pyright: ignore[reportArgumentType] - a column of integers
+                    values = values | {"occurred_precision": precision_of(occurred_at)}
+                names = ", ".join(values)
+                marks = ", ".join("?" * len(values))
                 db.execute(
                     f"INSERT INTO {table} ({names}) VALUES ({marks}) ON CONFLICT DO NOTHING",  # noqa: S608
                     tuple(values.values()),
@@ -160,28 +181,29 @@ def _put_back(db: Connection, rows: Rows) -> None:
 
 
 def without_rows(rows: Rows, gone: Collection[str]) -> Rows:
-    """Return rows without those that are about any of some ids."""
+    """Return rows of the bin without those that are about an id in ``gone``."""
     ids: set[object] = {*gone, *(row["id"] for row in rows.get("jobs", ()) if row["turn"] in gone)}
-    kept: Rows = feature_tables.taken_without(rows, gone)
-    for table in rows.keys() - kept.keys():
-        found = rows[table]
-        names = (*_ABOUT, "id") if table == "record_relations" else _ABOUT
-        kept[table] = [
-            dict(row) for row in found if ids.isdisjoint(row.get(name) for name in names)
+    remaining: Rows = feature_tables.taken_without(rows, gone)
+    for table in rows.keys() - remaining.keys():
+        columns = (*_ABOUT, "id") if table == "record_relations" else _ABOUT
+        remaining[table] = [
+            dict(row) for row in rows[table] if ids.isdisjoint(row.get(name) for name in columns)
         ]
-    return kept
+    return remaining
 
 
 def drop_given(db: Connection, turn: str) -> bool:
-    """Overwrite the nodes and facts given with a turn that is saved; the turn itself stays. False when it is absent.
+    """Erase the nodes and facts that came with a saved turn from its job; the turn itself stays.
+
+    Returns False when the turn is absent.
 
     Raises:
-        InvalidRequest: It is not saved yet, so the payload is still the only copy.
+        InvalidRequest: The turn is not saved yet, so the job's payload is their only copy.
     """
-    found = db.execute("SELECT state, payload, stage FROM jobs WHERE turn = ?", (turn,)).fetchone()
-    if found is None:
+    row = db.execute("SELECT state, payload, stage FROM jobs WHERE turn = ?", (turn,)).fetchone()
+    if row is None:
         return False
-    state, payload, stage = found
+    state, payload, stage = row
     if state in ("queued", "running") and STAGES[stage] == "save":
         raise InvalidRequest("turn", "its job has not ended yet: try again when it is done")
     db.execute("UPDATE jobs SET payload = ? WHERE turn = ?", (without_given(payload, state), turn))
@@ -189,32 +211,41 @@ def drop_given(db: Connection, turn: str) -> bool:
 
 
 def without_given(payload: str, state: str) -> str:
-    """Return a payload, as it is stored with a job in a state, without the nodes and facts in it."""
-    kept = load_payload(payload)
-    extraction = (
-        kept.extraction if state in ("queued", "running") else "none"
-    )  # a model may have yet to read it
-    return dump_payload(JobPayload(extraction=extraction, record=kept.record, links=kept.links))
+    """Return a job's stored payload without the nodes and facts in it; ``state`` is the job's."""
+    loaded = load_payload(payload)
+    may_be_read_yet = state in ("queued", "running")
+    return dump_payload(
+        JobPayload(
+            extraction=loaded.extraction if may_be_read_yet else "none",
+            record=loaded.record,
+            links=loaded.links,
+        )
+    )
 
 
 def _put_back_given(db: Connection, turn: str, payload: str, forgotten: Collection[str]) -> None:
-    """Put back what was given with a turn, or what a command found in it together with turns that were forgotten."""
-    found = db.execute("SELECT payload, state FROM jobs WHERE turn = ?", (turn,)).fetchone()
-    if found is None:
+    """Restore the payload of a turn's job: given nodes and facts, or facts that a command read.
+
+    A command may have read facts from several turns together; ``forgotten`` are those that came
+    back.
+    """
+    row = db.execute("SELECT payload, state FROM jobs WHERE turn = ?", (turn,)).fetchone()
+    if row is None:
         return
-    stored, state = found
+    stored, state = row
     before, current = load_payload(payload), load_payload(stored)
     if stored == without_given(payload, state):
         db.execute("UPDATE jobs SET payload = ? WHERE turn = ?", (payload, turn))
-    elif current == without_needing(before, forgotten):  # it waits to be read again: it need not
+    elif current == without_needing(before, forgotten):  # queued to be read again: no longer needed
         db.execute(
-            """UPDATE jobs SET payload = ?, state = CASE WHEN state = 'queued' AND stage = 1 THEN 'done' ELSE state END
+            """UPDATE jobs SET payload = ?,
+                state = CASE WHEN state = 'queued' AND stage = 1 THEN 'done' ELSE state END
                 WHERE turn = ?""",
             (payload, turn),
         )
-    elif before.read and current.read:  # it was read again meanwhile
-        kept = without_needing(before, forgotten).read
-        facts = [fact for fact in before.read.facts if kept and fact not in kept.facts]
+    elif before.read and current.read:  # read again meanwhile: add the facts that needed the others
+        remaining = without_needing(before, forgotten).read
+        facts = [fact for fact in before.read.facts if remaining and fact not in remaining.facts]
         read = replace(current.read, facts=(*current.read.facts, *facts))
         db.execute(
             "UPDATE jobs SET payload = ? WHERE turn = ?",
@@ -223,24 +254,30 @@ def _put_back_given(db: Connection, turn: str, payload: str, forgotten: Collecti
 
 
 def rewrite(db: Connection, rows: Iterable[Binned]) -> None:
-    """Keep rows of the bin as they are now; those without content are erased."""
-    for one in rows:
-        db.execute("DELETE FROM bin WHERE id = ?", (one.id,))
-        if one.content:
-            lists = (
-                json.dumps(given, ensure_ascii=False) for given in (one.kinds, one.asked, one.ids)
+    """Replace rows of the bin by these; a row without content is only erased."""
+    for row in rows:
+        db.execute("DELETE FROM bin WHERE id = ?", (row.id,))
+        if row.content:
+            values = (
+                row.id,
+                micros(row.at),
+                row.actor,
+                row.why,
+                json.dumps(row.kinds, ensure_ascii=False),
+                json.dumps(row.asked, ensure_ascii=False),
+                json.dumps(row.ids, ensure_ascii=False),
+                row.content,
             )
-            values = (one.id, micros(one.at), one.actor, one.why, *lists, one.content)
             db.execute(f"INSERT INTO bin ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)  # noqa: S608 - literals
 
 
 class Bin:
-    """The bin of one ``memory.db``; errors and durability as for ``Journal``.
+    """The recycle bin of one memory; errors and durability as for ``Journal``.
 
     Attributes:
-        keep: How long something can be restored; whoever opens the journal sets it.
-        running: Returns the running time, by which what is over its age is erased; whoever opens the journal sets one
-            that adds up over starts.
+        keep: How long a row can be restored. The opener of the journal sets it.
+        running: Returns the running time, which decides when a row over its age is erased. The
+            opener of the journal sets a clock that adds up over restarts.
     """
 
     def __init__(self, writer: Writer, readers: Readers) -> None:
@@ -250,11 +287,11 @@ class Bin:
         self.running: Callable[[], RunningMark] = _process_mark
 
     async def write(self, work: Callable[[Connection], T]) -> T:
-        """Run ``work`` in one transaction; what it deletes is overwritten on disk."""
+        """Run ``work`` in one transaction; deleted data is overwritten on disk."""
         return await self._writer.write(work, secure=True)
 
     async def rewrite(self, rows: Sequence[Binned]) -> None:
-        """Do what ``rewrite`` says."""
+        """Replace rows of the bin; see the function ``rewrite``."""
         await self.write(lambda db: rewrite(db, rows))
 
     async def take(
@@ -265,19 +302,23 @@ class Bin:
         of_features: Sequence[str] = (),
         anchors: Sequence[str] = (),
     ) -> Rows:
-        """Return all rows that go when turns, nodes, facts, rows of features and anchors (slugs) are forgotten."""
+        """Return all rows that are erased when the given items are forgotten.
+
+        ``of_features`` are ids of features' rows, ``anchors`` are slugs.
+        """
         return await self._readers.read(
             lambda db: _take(db, turns, nodes, facts, of_features, anchors)
         )
 
     async def begin(self, id: str) -> None:
-        """Note that a row is put back from now on."""
+        """Note the row that is being put back from now on."""
         await self._writer.write(lambda db: meta.put(db, _BEGUN, id))
 
     async def begun(self) -> Binned | None:
-        """Return the row that is being put back, if there is one."""
+        """Return the row that is being put back; None when there is none."""
         id_ = await self._readers.read(lambda db: meta.get(db, _BEGUN))
-        return next(iter(await self._select("id = ?", id_)), None) if id_ else None
+        rows = await self._select("id = ?", id_) if id_ else []
+        return rows[0] if rows else None
 
     async def end(
         self,
@@ -288,19 +329,26 @@ class Bin:
         others: Sequence[Binned],
         forgotten: Collection[str],
     ) -> None:
-        """Note that a row of the bin is put back, and drop it; ``others`` are rows that changed with it.
+        """Finish putting back a row of the bin: restore cites and payloads, and drop the row.
 
-        What cites one of the ids that came ``back`` rests on something again. What was ``given`` with turns is put
-        back where nothing else was taken from them since; ``forgotten`` are the turns that came back.
+        Args:
+            id: The row of the bin.
+            rows: The rows that were put back.
+            back: Ids that exist again; cites of them are no longer gone.
+            given: Turn → its job's payload, restored unless nodes or facts were taken from it
+                since.
+            others: Rows of the bin that changed too.
+            forgotten: The turns that came back.
         """
         records = listed(str(row["node"]) for row in rows.get("records", ()))
 
         def work(db: Connection) -> None:
             cited = [str(row["id"]) for row in rows.get("record_cites", ())]
-            there = listed([*RecordRows(db).cited(cited), *back])
+            existing = listed([*RecordRows(db).cited(cited), *back])
             db.execute(
-                f"UPDATE record_cites SET gone = CASE WHEN id IN {LIST} THEN 0 ELSE 1 END WHERE id IN {LIST} OR record IN {LIST}",  # noqa: S608 - literals
-                (there, listed(back), records),
+                f"""UPDATE record_cites SET gone = CASE WHEN id IN {LIST} THEN 0 ELSE 1 END
+                    WHERE id IN {LIST} OR record IN {LIST}""",  # noqa: S608 - literals
+                (existing, listed(back), records),
             )
             for turn, payload in given.items():
                 _put_back_given(db, turn, payload, forgotten)
@@ -311,18 +359,18 @@ class Bin:
         await self.write(work)
 
     async def given(self, turns: Iterable[str]) -> dict[str, str]:
-        """Return turn → what was given with it, as its job keeps it."""
+        """Return turn → the payload of its job, as it is stored."""
         statement = f"SELECT turn, payload FROM jobs WHERE turn IN {LIST}"  # noqa: S608 - literals
         return await self._readers.read(
             lambda db: dict(db.execute(statement, (listed(turns),)).fetchall())
         )
 
     async def list(self, at: datetime) -> list[Binned]:
-        """Return what can be restored at a time, latest first."""
+        """Return the rows that can be restored at a time, latest first."""
         return await self._select("at > ? ORDER BY at DESC, id", micros(at - self.keep))
 
     async def get(self, id: str, at: datetime) -> list[Binned]:
-        """Return what can be restored of an id, or of the first characters of one: one, none, or several."""
+        """Return the rows that can be restored whose id is ``id``, or begins with it."""
         if is_beginning(id):
             return await self._select(
                 "at > ? AND id >= ? AND id < ? || 'g'", micros(at - self.keep), id, id
@@ -330,23 +378,26 @@ class Bin:
         return await self._select("at > ? AND id = ?", micros(at - self.keep), id)
 
     async def holding(self, ids: Iterable[str]) -> list[Binned]:
-        """Return what holds anything of any of some ids, or has that id."""
-        wanted = listed(ids)
+        """Return the rows that have one of the ids, or hold data of an item of that id."""
+        id_list = listed(ids)
         return await self._select(
-            f"id IN {LIST} OR EXISTS (SELECT 1 FROM json_each(bin.ids) WHERE value IN {LIST}) ORDER BY at",  # noqa: S608 - literals
-            wanted,
-            wanted,
+            f"""id IN {LIST}
+                OR EXISTS (SELECT 1 FROM json_each(bin.ids) WHERE value IN {LIST})
+                ORDER BY at""",  # noqa: S608 - literals
+            id_list,
+            id_list,
         )
 
     async def expire(self, at: datetime) -> int:
-        """Erase for good what can no longer be restored, and was so a day of running time ago already.
+        """Erase the rows that could not be restored any more for a day of running time.
 
-        Returns how many rows went. A clock that jumps ahead and is put right again within a day of running erases nothing.
+        Returns the number of rows. A clock that jumps ahead and is corrected within a day of
+        running time erases nothing.
         """
         due = micros(at - self.keep)
         mark = self.running()
 
-        def looks(db: Connection) -> bool:
+        def has_work(db: Connection) -> bool:
             row = db.execute(
                 "SELECT 1 FROM bin WHERE at <= ? OR seen_clock <> '' LIMIT 1", (due,)
             ).fetchone()
@@ -355,7 +406,8 @@ class Bin:
         def work(db: Connection) -> int:
             db.execute("UPDATE bin SET seen_clock = '', seen_s = 0 WHERE at > ?", (due,))
             db.execute(
-                "UPDATE bin SET seen_clock = ?, seen_s = ? WHERE at <= ? AND (seen_clock <> ? OR seen_s > ?)",
+                """UPDATE bin SET seen_clock = ?, seen_s = ?
+                    WHERE at <= ? AND (seen_clock <> ? OR seen_s > ?)""",
                 (mark.clock, mark.seconds, due, mark.clock, mark.seconds),
             )
             return db.execute(
@@ -363,10 +415,10 @@ class Bin:
                 (due, mark.clock, mark.seconds - ERASE_AFTER_S),
             ).rowcount
 
-        return await self.write(work) if await self._readers.read(looks) else 0
+        return await self.write(work) if await self._readers.read(has_work) else 0
 
     async def overdue(self, at: datetime) -> int:
-        """Return how many rows can no longer be restored and are not erased yet."""
+        """Return the number of rows that can no longer be restored and are not erased yet."""
         due = micros(at - self.keep)
         return await self._readers.read(
             lambda db: db.execute("SELECT count(*) FROM bin WHERE at <= ?", (due,)).fetchone()[0]
@@ -375,15 +427,23 @@ class Bin:
     async def _select(self, where: str, *values: str | int) -> list[Binned]:
         def work(db: Connection) -> list[Binned]:
             rows = db.execute(f"SELECT {_COLUMNS} FROM bin WHERE {where}", values)  # noqa: S608 - literals
-            return [_read(row) for row in rows]
+            return [_binned(row) for row in rows]
 
         return await self._readers.read(work)
 
 
-def _read(row: tuple[str, int, str, str, str, str, str, str]) -> Binned:
+def _binned(row: tuple[str, int, str, str, str, str, str, str]) -> Binned:
     id_, at, actor, why, kinds, asked, ids, content = row
-    lists = (tuple(json.loads(kinds)), tuple(json.loads(asked)), tuple(json.loads(ids)))
-    return Binned(id_, from_micros(at), actor, why, *lists, content)
+    return Binned(
+        id=id_,
+        at=from_micros(at),
+        actor=actor,
+        why=why,
+        kinds=tuple(json.loads(kinds)),
+        asked=tuple(json.loads(asked)),
+        ids=tuple(json.loads(ids)),
+        content=content,
+    )
 
 
 def any_overdue(db: Connection, due: datetime) -> bool:
@@ -393,9 +453,12 @@ def any_overdue(db: Connection, due: datetime) -> bool:
 
 
 def has_overdue(path: Path, keep: timedelta, at: datetime) -> bool:
-    """Tell whether a ``memory.db`` that nobody has open holds rows of the bin that can no longer be restored."""
+    """Tell whether the bin of a ``memory.db`` that is not open holds rows past their time.
+
+    False for a file that cannot be read: opening it reports the error.
+    """
     try:
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as db:
             return any_overdue(db, at - keep)
-    except sqlite3.Error:  # what is wrong with it, whoever opens it says
+    except sqlite3.Error:
         return False

@@ -1,8 +1,9 @@
-"""Tables of features in ``memory.db``: made from what a feature declares, and known to the core as data.
+"""Tables of features in ``memory.db``: made from declarations, and known to the core as data.
 
-``feature_tables`` says which there are. So forgetting, the recycle bin and exports take their rows along also when a
-feature is off or its package is gone. ``feature_sources`` says what each row is about; a row goes with any of its
-sources. A row has the entity's group, and a CHECK holds it to the group of the file.
+The table ``feature_tables`` lists them, so forgetting, the recycle bin and exports cover their rows
+even when a feature is off or its package is gone. ``feature_sources`` names the items that each row
+is about; a row is erased with any of them. A row has the entity's group, and a CHECK holds it to
+the group of the file.
 """
 
 from __future__ import annotations
@@ -42,11 +43,12 @@ _MOST_INTEGER = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
-class KeptTable:
+class StoredTable:
     """A feature's table as the file has it.
 
     Attributes:
-        sql_name: Of the SQL table; a feature's and a table's name have no double underscore, so it is unique.
+        sql_name: The SQL table's name. It is unique, because names of features and of their tables
+            have no double underscore.
     """
 
     feature: str
@@ -58,37 +60,40 @@ class KeptTable:
         return f"{_PREFIX}{self.feature}__{self.name}"
 
 
-def kept_tables(db: Connection) -> list[KeptTable]:
-    """Return the tables of all features that ever kept anything here, whether they are loaded or not."""
-    found: list[KeptTable] = []
+def kept_tables(db: Connection) -> list[StoredTable]:
+    """Return the tables of every feature that was ever prepared here, loaded or not."""
+    tables: list[StoredTable] = []
     for feature, name, columns in db.execute(
         "SELECT feature, name, columns FROM feature_tables ORDER BY feature, name"
     ):
         check_feature_name(feature)
         typed = tuple(Column(column, type_) for column, type_ in json.loads(columns))
-        found.append(KeptTable(feature, check_feature_name(name), typed))
-    return found
+        tables.append(StoredTable(feature, check_feature_name(name), typed))
+    return tables
 
 
 def prepare(db: Connection, group: str, feature: str, tables: Sequence[Table]) -> None:
-    """Make the tables that a feature declares and the file lacks, and add the columns that are new.
+    """Create the declared tables that the file lacks, and add the declared columns that are new.
 
     Raises:
-        StoreError: The file has a column that is not declared, or is of another type: a later release wrote it.
+        StoreError: The file has a column that is not declared, or has it with another type: a later
+            release of the feature wrote it.
     """
     check_feature_name(feature)
     known = {table.name: table for table in kept_tables(db) if table.feature == feature}
     for table in tables:
-        kept = known.get(table.name)
-        if kept is None:
-            _create(db, group, KeptTable(feature, table.name, table.columns))
-        elif {*kept.columns} != {*table.columns}:
-            _extend(db, kept, table)
+        stored = known.get(table.name)
+        if stored is None:
+            _create(db, group, StoredTable(feature, table.name, table.columns))
+        elif {*stored.columns} != {*table.columns}:
+            _extend(db, stored, table)
 
 
-def _create(db: Connection, group: str, table: KeptTable) -> None:
+def _create(db: Connection, group: str, table: StoredTable) -> None:
     if isinstance(db, PostgresConnection):
-        db.have_feature_table(table.sql_name, {one.name: one.type for one in table.columns})
+        db.have_feature_table(
+            table.sql_name, {column.name: column.type for column in table.columns}
+        )
     else:
         create_in_file(db, group, table)
     db.execute(
@@ -97,7 +102,8 @@ def _create(db: Connection, group: str, table: KeptTable) -> None:
     )
 
 
-def create_in_file(db: Connection, group: str, table: KeptTable) -> None:
+def create_in_file(db: Connection, group: str, table: StoredTable) -> None:
+    """Create a feature's SQL table in a SQLite file."""
     columns = ", ".join(f"{column.name} {_SQL_TYPES[column.type]}" for column in table.columns)
     db.execute(
         f"""CREATE TABLE {table.sql_name} (
@@ -108,26 +114,29 @@ def create_in_file(db: Connection, group: str, table: KeptTable) -> None:
     )
 
 
-def _extend(db: Connection, kept: KeptTable, table: Table) -> None:
+def _extend(db: Connection, stored: StoredTable, table: Table) -> None:
     declared = {column.name: column for column in table.columns}
-    for column in kept.columns:
+    for column in stored.columns:
         if declared.get(column.name) != column:
             raise StoreError(
-                f"the table {table.name} of the feature {kept.feature} has a column {column.name} that its package "
-                f"does not declare so: upgrade the package, or switch it off with `pps feature disable {kept.feature}`"
+                f"the table {table.name} of the feature {stored.feature} has a column "
+                f"{column.name} that its package does not declare so: upgrade the package, "
+                f"or switch it off with `pps feature disable {stored.feature}`"
             )
-    names = {column.name for column in kept.columns}
+    names = {column.name for column in stored.columns}
     added = tuple(column for column in table.columns if column.name not in names)
     if isinstance(db, PostgresConnection):
-        db.have_feature_table(kept.sql_name, {one.name: one.type for one in table.columns})
+        db.have_feature_table(
+            stored.sql_name, {column.name: column.type for column in table.columns}
+        )
     else:
         for column in added:
             db.execute(
-                f"ALTER TABLE {kept.sql_name} ADD COLUMN {column.name} {_SQL_TYPES[column.type]}"
+                f"ALTER TABLE {stored.sql_name} ADD COLUMN {column.name} {_SQL_TYPES[column.type]}"
             )
     db.execute(
         "UPDATE feature_tables SET columns = ? WHERE feature = ? AND name = ?",
-        (_dump_columns((*kept.columns, *added)), kept.feature, kept.name),
+        (_dump_columns((*stored.columns, *added)), stored.feature, stored.name),
     )
 
 
@@ -136,7 +145,10 @@ def _dump_columns(columns: Iterable[Column]) -> str:
 
 
 class TableRows:
-    """The rows of one feature's tables over one transaction's connection, which nobody else sees."""
+    """The rows of one feature's tables, read and written in one transaction.
+
+    The methods are documented in ``FeatureRows``. ``close`` ends the use with the transaction.
+    """
 
     def __init__(
         self,
@@ -154,10 +166,10 @@ class TableRows:
         self._clean = clean
         self._about = tuple(about)
         self.erased = False
-        """Whether text was deleted or replaced, which is to be overwritten on disk too."""
+        """Whether text was deleted or replaced, so it must be overwritten on disk too."""
 
     def close(self) -> None:
-        """End the use of the connection: a feature that keeps these rows gets an error."""
+        """Let go of the connection: a feature that still uses these rows gets an error."""
         self._db = None
 
     def insert(
@@ -168,8 +180,8 @@ class TableRows:
         sources: Iterable[str] = (),
         key: str = "",
     ) -> str:
-        kept = self._table(table)
-        row = self._checked(kept, values)
+        stored = self._table(table)
+        row = self._checked(stored, values)
         id_ = (
             stable_id(self._group, "feature", self._feature, table, key)
             if key
@@ -178,7 +190,7 @@ class TableRows:
         names = ", ".join(("id", "group_id", *row))
         marks = ", ".join("?" * (len(row) + 2))
         added = self._open.execute(
-            f"INSERT INTO {kept.sql_name} ({names}) VALUES ({marks}) ON CONFLICT DO NOTHING",  # noqa: S608 - declared names
+            f"INSERT INTO {stored.sql_name} ({names}) VALUES ({marks}) ON CONFLICT DO NOTHING",  # noqa: S608 - declared names
             (id_, self._group, *row.values()),
         )
         if added.rowcount:
@@ -186,8 +198,8 @@ class TableRows:
         return id_
 
     def get(self, table: str, id: str) -> TableRow:
-        kept = self._table(table)
-        rows = self._read(kept, "id = ? AND group_id = ?", (id, self._group))
+        stored = self._table(table)
+        rows = self._read(stored, "id = ? AND group_id = ?", (id, self._group))
         if not rows:
             raise NotFound()
         return rows[0]
@@ -202,18 +214,18 @@ class TableRows:
         limit: int = 100,
     ) -> list[TableRow]:
         check_range("limit", limit, 1, MAX_SELECTED)
-        kept = self._table(table)
+        stored = self._table(table)
         if order_by != "id":
-            self._column(kept, order_by)
-        condition, bound = self._condition(kept, where)
+            self._column(stored, order_by)
+        condition, bound = self._condition(stored, where)
         direction = "DESC" if descending else "ASC"
         tail = f"{condition} ORDER BY {order_by} {direction}, id LIMIT ?"
-        return self._read(kept, tail, (*bound, limit))
+        return self._read(stored, tail, (*bound, limit))
 
     def count(self, table: str, where: Mapping[str, CellValue] = {}) -> int:
-        kept = self._table(table)
-        condition, bound = self._condition(kept, where)
-        statement = f"SELECT count(*) FROM {kept.sql_name} WHERE {condition}"  # noqa: S608 - declared names
+        stored = self._table(table)
+        condition, bound = self._condition(stored, where)
+        statement = f"SELECT count(*) FROM {stored.sql_name} WHERE {condition}"  # noqa: S608 - declared names
         return int(self._open.execute(statement, bound).fetchone()[0])
 
     def update(
@@ -224,13 +236,13 @@ class TableRows:
         *,
         sources: Iterable[str] = (),
     ) -> None:
-        kept = self._table(table)
-        row = self._checked(kept, values)
+        stored = self._table(table)
+        row = self._checked(stored, values)
         if not row:
             raise InvalidRequest("values", "names no column")
         changes = ", ".join(f"{name} = ?" for name in row)
         changed = self._open.execute(
-            f"UPDATE {kept.sql_name} SET {changes} WHERE id = ? AND group_id = ?",  # noqa: S608 - declared names
+            f"UPDATE {stored.sql_name} SET {changes} WHERE id = ? AND group_id = ?",  # noqa: S608 - declared names
             (*row.values(), id, self._group),
         )
         if not changed.rowcount:
@@ -239,12 +251,12 @@ class TableRows:
         self._add_sources(id, sources)
 
     def delete(self, table: str, id: str) -> None:
-        kept = self._table(table)
-        gone = self._open.execute(
-            f"DELETE FROM {kept.sql_name} WHERE id = ? AND group_id = ?",  # noqa: S608 - declared names
+        stored = self._table(table)
+        deleted = self._open.execute(
+            f"DELETE FROM {stored.sql_name} WHERE id = ? AND group_id = ?",  # noqa: S608 - declared names
             (id, self._group),
         )
-        if not gone.rowcount:
+        if not deleted.rowcount:
             raise NotFound()
         self.erased = True
         self._open.execute('DELETE FROM feature_sources WHERE "row" = ?', (id,))
@@ -258,20 +270,20 @@ class TableRows:
             )
         return self._db
 
-    def _table(self, name: str) -> KeptTable:
+    def _table(self, name: str) -> StoredTable:
         table = self._tables.get(name)
         if table is None:
             raise InvalidRequest("table", f"the feature {self._feature} declares no {name!r}")
-        return KeptTable(self._feature, table.name, table.columns)
+        return StoredTable(self._feature, table.name, table.columns)
 
-    def _column(self, table: KeptTable, name: str) -> Column:
+    def _column(self, table: StoredTable, name: str) -> Column:
         for column in table.columns:
             if column.name == name:
                 return column
         raise InvalidRequest("column", f"{table.name} declares no {name!r}")
 
     def _condition(
-        self, table: KeptTable, where: Mapping[str, CellValue]
+        self, table: StoredTable, where: Mapping[str, CellValue]
     ) -> tuple[str, tuple[CellValue, ...]]:
         for name in where:
             if name != "id":
@@ -279,15 +291,17 @@ class TableRows:
         parts = ["group_id = ?", *(f"{name} IS ?" for name in where)]
         return " AND ".join(parts), (self._group, *where.values())
 
-    def _read(self, table: KeptTable, condition: str, bound: Sequence[CellValue]) -> list[TableRow]:
+    def _read(
+        self, table: StoredTable, condition: str, bound: Sequence[CellValue]
+    ) -> list[TableRow]:
         names = ["id", *(column.name for column in table.columns)]
-        found = self._open.execute(
+        rows = self._open.execute(
             f"SELECT {', '.join(names)} FROM {table.sql_name} WHERE {condition}",  # noqa: S608 - declared names
             bound,
         )
-        return [dict(zip(names, row, strict=True)) for row in found]
+        return [dict(zip(names, row, strict=True)) for row in rows]
 
-    def _checked(self, table: KeptTable, values: Mapping[str, CellValue]) -> TableRow:
+    def _checked(self, table: StoredTable, values: Mapping[str, CellValue]) -> TableRow:
         return {
             name: self._checked_value(self._column(table, name), value)
             for name, value in values.items()
@@ -308,7 +322,12 @@ class TableRows:
         raise InvalidRequest(column.name, f"must be of the type {column.type}")
 
     def _add_sources(self, row: str, sources: Iterable[str]) -> None:
-        """Note what a row is about; NotFound where one is none of this entity's, or was forgotten meanwhile."""
+        """Note the items that a row is about.
+
+        Raises:
+            NotFound: An item is not this entity's, or was forgotten meanwhile.
+            InvalidRequest: There are too many items.
+        """
         items = list(dict.fromkeys((*self._about, *sources)))
         if len(items) > _MOST_SOURCES:
             raise InvalidRequest("sources", f"must be at most {_MOST_SOURCES:,} ids")
@@ -321,67 +340,69 @@ class TableRows:
 
 
 def _existing_items(db: Connection, ids: Sequence[str]) -> set[str]:
-    """Return those of some ids that turns, facts, nodes or records of this file have."""
-    wanted = listed(ids)
-    found = db.execute(
+    """Return the ids that belong to turns, facts, nodes or records of this memory."""
+    id_list = listed(ids)
+    rows = db.execute(
         f"""SELECT uuid FROM turns WHERE uuid IN {LIST}
             UNION SELECT uuid FROM fact WHERE uuid IN {LIST}
             UNION SELECT uuid FROM node WHERE uuid IN {LIST}
             UNION SELECT node FROM records WHERE node IN {LIST}""",  # noqa: S608 - literals
-        (wanted,) * 4,
+        (id_list,) * 4,
     )
-    return {id_ for (id_,) in found}
+    return {id_ for (id_,) in rows}
 
 
 def existing_rows(db: Connection, ids: Sequence[str]) -> list[str]:
-    """Return those of some ids that rows of features' tables have, in the order given."""
-    wanted = listed(one for one in ids if is_uuid(one))
-    found: set[str] = set()
+    """Return the ids that belong to rows of features' tables, in their order."""
+    id_list = listed(id_ for id_ in ids if is_uuid(id_))
+    existing: set[str] = set()
     for table in kept_tables(db):
-        rows = db.execute(f"SELECT id FROM {table.sql_name} WHERE id IN {LIST}", (wanted,))  # noqa: S608 - checked names
-        found.update(id_ for (id_,) in rows)
-    return [one for one in ids if one in found]
+        statement = f"SELECT id FROM {table.sql_name} WHERE id IN {LIST}"  # noqa: S608 - checked names
+        existing.update(id_ for (id_,) in db.execute(statement, (id_list,)))
+    return [id_ for id_ in ids if id_ in existing]
 
 
 def rows_about(db: Connection, ids: Iterable[str]) -> list[str]:
-    """Return the ids of rows that have some ids, or are about one of them.
+    """Return the ids of features' rows that are among the ids, or are about an item among them.
 
-    What is about a node that was merged into another one is about that one too.
+    A row about a node that was merged into another node is about that other node too.
     """
-    wanted = listed(dict.fromkeys(ids))
+    unique_ids = list(dict.fromkeys(ids))
+    id_list = listed(unique_ids)
     merged = f"SELECT gone FROM merges WHERE kept IN {LIST}"  # noqa: S608 - literals
-    rows = db.execute(
+    about_them = db.execute(
         f'SELECT DISTINCT "row" FROM feature_sources WHERE item IN {LIST} OR item IN ({merged})',  # noqa: S608 - literals
-        (wanted, wanted),
+        (id_list, id_list),
     )
-    named = existing_rows(db, json.loads(wanted))
-    return sorted({*named, *(row for (row,) in rows)})
+    return sorted({*existing_rows(db, unique_ids), *(row for (row,) in about_them)})
 
 
 def forget(db: Connection, ids: Sequence[str]) -> None:
-    """Erase the rows that have some ids or are about one of them, of every feature."""
-    gone = listed(rows_about(db, ids))
+    """Erase the rows of every feature that ``rows_about`` returns for these ids."""
+    row_list = listed(rows_about(db, ids))
     for table in kept_tables(db):
-        db.execute(f"DELETE FROM {table.sql_name} WHERE id IN {LIST}", (gone,))  # noqa: S608 - checked names
-    db.execute(f'DELETE FROM feature_sources WHERE "row" IN {LIST}', (gone,))  # noqa: S608 - literals
+        db.execute(f"DELETE FROM {table.sql_name} WHERE id IN {LIST}", (row_list,))  # noqa: S608 - checked names
+    db.execute(f'DELETE FROM feature_sources WHERE "row" IN {LIST}', (row_list,))  # noqa: S608 - literals
 
 
 def take(db: Connection, ids: Sequence[str]) -> dict[str, list[TableRow]]:
-    """Return SQL table → the rows that ``forget`` would erase, to be put back later."""
-    wanted = listed(rows_about(db, ids))
-    places = [(table.sql_name, "id") for table in kept_tables(db)] + [(FEATURE_SOURCES, '"row"')]
-    found: dict[str, list[TableRow]] = {}
-    for table, column in places:
-        read = db.execute(f"SELECT * FROM {table} WHERE {column} IN {LIST}", (wanted,))  # noqa: S608 - checked names
-        names = [about[0] for about in read.description]
-        if rows := [dict(zip(names, row, strict=True)) for row in read]:
-            found[table] = rows
-    return found
+    """Return SQL table → the rows that ``forget`` would erase, for ``put_back``."""
+    row_list = listed(rows_about(db, ids))
+    columns_of_ids = {table.sql_name: "id" for table in kept_tables(db)}
+    columns_of_ids[FEATURE_SOURCES] = '"row"'
+    taken: dict[str, list[TableRow]] = {}
+    for table, column in columns_of_ids.items():
+        cursor = db.execute(f"SELECT * FROM {table} WHERE {column} IN {LIST}", (row_list,))  # noqa: S608 - checked names
+        names = [description[0] for description in cursor.description]
+        rows = [dict(zip(names, row, strict=True)) for row in cursor]
+        if rows:
+            taken[table] = rows
+    return taken
 
 
 def put_back(db: Connection, rows: Mapping[str, Sequence[Mapping[str, CellValue]]]) -> None:
-    """Put back what ``take`` took; a row that is there stays as it is."""
-    for table in (*(kept.sql_name for kept in kept_tables(db)), FEATURE_SOURCES):
+    """Insert the rows that ``take`` returned; an existing row stays as it is."""
+    for table in (*(stored.sql_name for stored in kept_tables(db)), FEATURE_SOURCES):
         for row in rows.get(table, ()):
             names = ", ".join(f'"{name}"' for name in row)
             marks = ", ".join("?" * len(row))
@@ -394,19 +415,24 @@ def put_back(db: Connection, rows: Mapping[str, Sequence[Mapping[str, CellValue]
 def taken_without(
     rows: Mapping[str, list[TableRow]], gone: Collection[str]
 ) -> dict[str, list[TableRow]]:
-    """Return what ``take`` took without the rows that have, or are about, an id that is forgotten for good."""
+    """Return the rows that ``take`` returned, without those that are erased for good.
+
+    A row is erased when its id, or the id of an item that it is about, is in ``gone``. Tables that
+    are not a feature's are left out.
+    """
     sources = rows.get(FEATURE_SOURCES, [])
     lost = {*gone, *(row["row"] for row in sources if row["item"] in gone)}
-    return {
-        table: [row for row in some if row["row" if table == FEATURE_SOURCES else "id"] not in lost]
-        for table, some in rows.items()
-        if table.startswith(_PREFIX)
-    }
+    remaining: dict[str, list[TableRow]] = {}
+    for table, table_rows in rows.items():
+        if table.startswith(_PREFIX):
+            column = "row" if table == FEATURE_SOURCES else "id"
+            remaining[table] = [row for row in table_rows if row[column] not in lost]
+    return remaining
 
 
 @dataclass(frozen=True, slots=True)
 class ExportedRow:
-    """A row of a feature's table as an export has it; ``sources`` are ids of what it is about."""
+    """An exported row of a feature's table; ``sources`` are the ids of the items it is about."""
 
     feature: str
     table: str
@@ -416,18 +442,21 @@ class ExportedRow:
 
 
 def exported(db: Connection, after: tuple[str, str, str]) -> list[ExportedRow]:
-    """Return a page of every feature's rows behind (feature, table, id), with what each is about."""
+    """Return the next page of all features' rows, in the order of (feature, table, id).
+
+    ``after`` is that triple of the last row of the page before; empty texts for the first page.
+    """
     feature, name, id_ = after
     page: list[ExportedRow] = []
     for table in kept_tables(db):
         place = (table.feature, table.name)
         if place < (feature, name):
             continue
-        behind = id_ if place == (feature, name) else ""
+        last_id = id_ if place == (feature, name) else ""
         names = ["id", *(column.name for column in table.columns)]
         rows = db.execute(
             f"SELECT {', '.join(names)} FROM {table.sql_name} WHERE id > ? ORDER BY id LIMIT ?",  # noqa: S608 - checked names
-            (behind, _PAGE - len(page)),
+            (last_id, _PAGE - len(page)),
         ).fetchall()
         for row in rows:
             items = db.execute(
@@ -442,7 +471,7 @@ def exported(db: Connection, after: tuple[str, str, str]) -> list[ExportedRow]:
 
 
 def position(db: Connection, feature: str, follower: str) -> int:
-    """Return the ``seq`` of the last turn that a follower is done with; 0 at first."""
+    """Return the ``seq`` of the last turn that a feature's follower has applied; 0 at first."""
     row = db.execute(
         "SELECT position FROM feature_positions WHERE feature = ? AND follower = ?",
         (feature, follower),
@@ -451,7 +480,7 @@ def position(db: Connection, feature: str, follower: str) -> int:
 
 
 def move_on(db: Connection, feature: str, follower: str, seq: int) -> None:
-    """Note that a follower is done with the turns up to ``seq``."""
+    """Note that a feature's follower has applied the turns up to ``seq``."""
     db.execute(
         """INSERT INTO feature_positions (feature, follower, position) VALUES (?, ?, ?)
             ON CONFLICT (feature, follower) DO UPDATE SET position = excluded.position""",
@@ -460,7 +489,7 @@ def move_on(db: Connection, feature: str, follower: str, seq: int) -> None:
 
 
 class FeatureBook(Store):
-    """What one ``memory.db`` keeps for features."""
+    """The features' rows and positions of one memory."""
 
     existing_rows = reads(existing_rows)
     exported = reads(exported)
@@ -473,7 +502,7 @@ class FeatureBook(Store):
 
 
 class FeatureTables:
-    """The tables of one feature in one entity's memory. Errors and durability as for ``Journal``."""
+    """The tables of one feature in one memory; errors and durability as for ``Journal``."""
 
     def __init__(
         self,
@@ -492,19 +521,22 @@ class FeatureTables:
         self._about = tuple(about)
 
     def about(self, turn: Turn) -> FeatureTables:
-        """Return the same tables; each row that is inserted there is about a turn, and is erased with it."""
+        """Return these tables, such that an inserted row is about the turn and goes with it."""
         return FeatureTables(
             self._writer, self._readers, self._group, self._feature, self._clean, [turn.uuid]
         )
 
     async def read(self, work: Callable[[TableRows], T]) -> T:
         """Run ``work``, which changes nothing, on one snapshot."""
-        result, _ = await self._readers.read(lambda db: self._with_rows(db, work))
+        result, _ = await self._readers.read(lambda db: self._run(db, work))
         return result
 
     async def change(self, work: Callable[[TableRows], T]) -> T:
-        """Run ``work`` in one transaction; what it raises undoes it. What it erases is overwritten on disk."""
-        result, erased = await self._writer.write(lambda db: self._with_rows(db, work))
+        """Run ``work`` in one transaction; an exception undoes it.
+
+        Text that it erases is overwritten on disk.
+        """
+        result, erased = await self._writer.write(lambda db: self._run(db, work))
         if erased:
             await self._writer.write(lambda _: None, secure=True)
         return result
@@ -557,7 +589,7 @@ class FeatureTables:
         """Erase a row; NotFound when this entity has none of that id."""
         await self.change(lambda rows: rows.delete(table, id))
 
-    def _with_rows(self, db: Connection, work: Callable[[TableRows], T]) -> tuple[T, bool]:
+    def _run(self, db: Connection, work: Callable[[TableRows], T]) -> tuple[T, bool]:
         """Return the result of ``work``, and whether it erased text."""
         rows = TableRows(
             db, self._group, self._feature.name, self._feature.tables, self._clean(), self._about

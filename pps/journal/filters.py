@@ -1,4 +1,7 @@
-"""Filters: which ids of a kind a recall may see, as one SQL statement over indexed columns, its answer kept a while."""
+"""Filters: the ids of a kind that a recall may see.
+
+Each filter is one SQL statement over indexed columns; its answer is cached for a short time.
+"""
 
 from __future__ import annotations
 
@@ -29,30 +32,35 @@ _ENDS_OF_TURNS = """SELECT CASE e.side WHEN 0 THEN f.subject ELSE f.object END F
     CROSS JOIN (SELECT 0 AS side UNION ALL SELECT 1) AS e"""
 
 KEPT_IDS = 200_000
-"""Most ids kept for one memory: about 20 MB."""
+"""Most ids cached for one memory: about 20 MB."""
 _KEPT_FILTERS = 64
 KEPT_S = 30.0
-"""Longest that an answer is kept: facts begin and end by the clock alone."""
+"""Longest time, in seconds, that an answer is cached: facts begin and end without any write."""
 
 
 @dataclass(frozen=True, slots=True)
 class ItemFilter:
-    """Which items a recall may see. Values of one field are alternatives; fields add up.
+    """The items that a recall may see: values of a field are alternatives, fields add up.
 
     Attributes:
-        kinds: A node's kind, an episode's kind; a fact's own kind or that of one of its ends.
-        tags: Any of them on the item; a fact has those of its ends and of its supporting turns.
-        sources, sessions, roles: Of the turn; a fact has those of its supporting turns, a node those
-            of its facts (and its own ``source`` attribute).
-        relations: Names of edges; a node is at an end of such a fact that holds, a turn supports one.
-        layers: Names of the layers of the entity's packs, each for the kinds of nodes in it.
-        statuses: A node's ``status`` attribute. Where layers are given too, one node must have both. A fact has them
-            of one of its ends, a turn of the node that it records or of its facts' ends.
-        since, until: Half-open; an episode's event time, a fact's ``valid_at`` (else ``created_at``),
-            a node's ``created_at``. A day, month or year is let through that is not over by ``since``. As with
-            ``as_of``, one without a zone is of the entity's, and a date alone is its first instant there.
-        as_of: World time. Facts: ``valid_at <= t < invalid_at`` (unknown ends are open) and not expired by
-            then; None means now. Turns: said by then; None means all.
+        kinds: Of a node or an episode: its kind. Of a fact: its own kind, or the kind of its
+            subject or object.
+        tags: The item has any of them. A fact also has the tags of its subject, its object and its
+            supporting turns.
+        sources, sessions, roles: Of the turn. A fact has those of its supporting turns; a node has
+            those of its facts, and its own ``source`` attribute.
+        relations: Names of relations. A node passes as the subject or object of such a fact that
+            holds, a turn as the support of such a fact.
+        layers: Names of layers of the entity's packs; each stands for the kinds of nodes in it.
+        statuses: A node's ``status`` attribute; with ``layers``, the same node must match both. A
+            fact passes by its subject or object; a turn by the node that it records, or by the
+            subjects and objects of its facts.
+        since, until: A half-open interval for an episode's event time, a fact's ``valid_at`` (else
+            ``created_at``), or a node's ``created_at``. A day, month or year that has not ended by
+            ``since`` passes. Times without a zone are read in the entity's zone, here and in
+            ``as_of``; a date alone is its first instant there.
+        as_of: World time. Facts: ``valid_at <= t < invalid_at`` (unknown ends are open) and not
+            expired by then; None is now. Turns: with an event time up to then; None is every turn.
     """
 
     kinds: tuple[str, ...] = ()
@@ -69,7 +77,10 @@ class ItemFilter:
 
 
 class _Where:
-    """Conditions with their parameters; every condition is a literal, every value is bound."""
+    """SQL conditions, joined by AND, with their parameters.
+
+    Every condition is a literal, every value is bound.
+    """
 
     def __init__(self) -> None:
         self.conditions: list[str] = []
@@ -86,7 +97,10 @@ class _Where:
     def between(
         self, column: str, since: datetime | None, until: datetime | None, precision: str
     ) -> None:
-        """Let through what lies in a time; see ``ItemFilter`` for dates. ``precision`` is a column of them."""
+        """Restrict a column to an interval; ``precision`` is the column of its precision.
+
+        For dates see ``ItemFilter``.
+        """
         if since is not None:
             self.meet(time_sql.ends_after(column, precision, since))
         if until is not None:
@@ -100,25 +114,24 @@ class _Where:
 
 
 def allowed_ids(
-    connection: Connection, kind: ItemKind, wanted: ItemFilter, zone: tzinfo = UTC
+    connection: Connection, kind: ItemKind, item_filter: ItemFilter, zone: tzinfo = UTC
 ) -> set[str] | None:
-    """Return the ids that pass a filter, or None when it restricts nothing; ``zone`` is the person's.
+    """Return the ids that pass a filter in the entity's zone, or None when it restricts nothing.
 
-    Anchors have none of the columns: a filter on one of them lets none through.
-    Facts that must hold now are a restriction only beside another one, since past facts have an
+    Anchors have none of the columns: a filter on any column but ``as_of`` lets no anchor through.
+    "Holds now" restricts facts only together with another condition, because past facts have an
     index of their own.
     """
     if kind == "fact":
-        return _facts(connection, wanted, zone)
+        return _facts(connection, item_filter, zone)
     if kind == "node":
-        return _nodes(connection, wanted, zone)
+        return _nodes(connection, item_filter, zone)
     if kind == "episode":
-        return _episodes(connection, wanted)
-    return (
-        set()
-        if any(getattr(wanted, one.name) for one in fields(wanted) if one.name != "as_of")
-        else None
+        return _episodes(connection, item_filter)
+    is_restricted = any(
+        getattr(item_filter, field.name) for field in fields(item_filter) if field.name != "as_of"
     )
+    return set() if is_restricted else None
 
 
 def within(
@@ -128,156 +141,172 @@ def within(
     until: datetime,
     limit: int,
 ) -> dict[str, int]:
-    """Return id → event time (microseconds since 1970 UTC) of those in ``[since, until)``, latest first.
+    """Return id → event time (microseconds since 1970 UTC) in ``[since, until)``, latest first.
 
-    A fact's time is its ``valid_at``, else ``created_at``; relations are left out. A date is of the zone of ``since``:
-    its time is the first instant of it there.
+    A fact's time is its ``valid_at``, else its ``created_at``; relations are left out. A date is
+    read in the zone of ``since``, as its first instant there.
     """
-    table, column, precision = (
-        ("turns", "occurred_at", "occurred_precision")
-        if kind == "episode"
-        else ("fact", "at", "valid_precision")
-    )
+    if kind == "episode":
+        table = "turns"
+        time_column = "occurred_at"
+        precision_column = "occurred_precision"
+        facts_only = ""
+    else:
+        table = "fact"
+        time_column = "at"
+        precision_column = "valid_precision"
+        facts_only = "AND +kind = 'fact'"
     where = _Where()
-    where.between(column, since, until, precision)
-    facts_only = "" if kind == "episode" else "AND +kind = 'fact'"
+    where.between(time_column, since, until, precision_column)
     rows = connection.execute(
-        f"""SELECT uuid, {column}, {precision} FROM {table} WHERE {where.sql()} {facts_only}
-            ORDER BY {column} DESC LIMIT ?""",  # noqa: S608 - literals
+        f"""SELECT uuid, {time_column}, {precision_column} FROM {table}
+            WHERE {where.sql()} {facts_only}
+            ORDER BY {time_column} DESC LIMIT ?""",  # noqa: S608 - literals
         (*where.parameters, limit),
     )
     zone = since.tzinfo or UTC
-    return {
-        uuid: at
-        if precision == "instant" or zone is UTC
-        else micros(interval(with_precision(from_micros(at), precision), zone)[0])
-        for uuid, at, precision in rows
-    }
+    times: dict[str, int] = {}
+    for uuid, at, precision in rows:
+        if precision == "instant" or zone is UTC:
+            times[uuid] = at
+        else:
+            first_instant, _ = interval(with_precision(from_micros(at), precision), zone)
+            times[uuid] = micros(first_instant)
+    return times
 
 
-def _facts(connection: Connection, wanted: ItemFilter, zone: tzinfo) -> set[str] | None:
+def _facts(connection: Connection, item_filter: ItemFilter, zone: tzinfo) -> set[str] | None:
     where = _Where()
-    where.among("f.relation", wanted.relations)
-    where.between("f.at", wanted.since, wanted.until, "f.valid_precision")
-    if wanted.kinds:
+    where.among("f.relation", item_filter.relations)
+    where.between("f.at", item_filter.since, item_filter.until, "f.valid_precision")
+    if item_filter.kinds:
         ends = f"(SELECT uuid FROM node WHERE kind IN {LIST})"  # noqa: S608 - literals
         where.add(
             f"(f.kind IN {LIST} OR f.subject IN {ends} OR f.object IN {ends})",
-            *[listed(wanted.kinds)] * 3,
+            *[listed(item_filter.kinds)] * 3,
         )
-    if (node := _of_node(wanted)).conditions:
+    node = _of_node(item_filter)
+    if node.conditions:
         where.add(_joining(node), *node.parameters * 2)
-    if wanted.tags:
+    if item_filter.tags:
         ends = f"(SELECT node FROM node_tag WHERE tag IN {LIST})"  # noqa: S608 - literals
-        said = f"({_FACTS_OF_TAGS} WHERE g.tag IN {LIST})"
+        from_turns = f"({_FACTS_OF_TAGS} WHERE g.tag IN {LIST})"
         where.add(
-            f"(f.subject IN {ends} OR f.object IN {ends} OR f.uuid IN {said})",
-            *[_folded(wanted.tags)] * 3,
+            f"(f.subject IN {ends} OR f.object IN {ends} OR f.uuid IN {from_turns})",
+            *[_folded(item_filter.tags)] * 3,
         )
-    origin = _origin(wanted)
+    origin = _origin(item_filter)
     if origin.conditions:
         where.add(f"f.uuid IN ({_FACTS_OF_TURNS} WHERE {origin.sql()})", *origin.parameters)
-    if where.conditions or wanted.as_of is not None:
-        # The plus signs keep SQLite off an index of ends, by which nearly every fact would be visited.
+    if where.conditions or item_filter.as_of is not None:
+        # The plus signs keep SQLite off an index of ends: nearly every fact would be visited.
         start = "+f.holds_from" if where.conditions else "f.holds_from"
-        at = in_zone(wanted.as_of or now(), zone, "as_of")
+        at = in_zone(item_filter.as_of or now(), zone, "as_of")
         where.meet(time_sql.holds(start, "+f.holds_until", at))
     return _ids(connection, "f.uuid", "fact AS f", where)
 
 
-def _nodes(connection: Connection, wanted: ItemFilter, zone: tzinfo) -> set[str] | None:
-    where = _of_node(wanted)
-    where.among("n.kind", wanted.kinds)
-    if wanted.since or wanted.until:
-        _told_between(where, wanted)
-    if wanted.relations:
-        at = in_zone(wanted.as_of or now(), zone, "as_of")
+def _nodes(connection: Connection, item_filter: ItemFilter, zone: tzinfo) -> set[str] | None:
+    where = _of_node(item_filter)
+    where.among("n.kind", item_filter.kinds)
+    if item_filter.since or item_filter.until:
+        _restrict_to_time(where, item_filter)
+    if item_filter.relations:
+        at = in_zone(item_filter.as_of or now(), zone, "as_of")
         holding, values = time_sql.holds("+f.holds_from", "+f.holds_until", at)
         holds = f"f.relation IN {LIST} AND {holding}"
         where.add(
             f"""(n.uuid IN (SELECT f.subject FROM fact AS f WHERE {holds})
                 OR n.uuid IN (SELECT f.object FROM fact AS f WHERE {holds}))""",  # noqa: S608 - literals
-            *[listed(wanted.relations), *values] * 2,
+            *[listed(item_filter.relations), *values] * 2,
         )
-    if wanted.tags:
+    if item_filter.tags:
         where.add(
             f"n.uuid IN (SELECT node FROM node_tag WHERE tag IN {LIST})",  # noqa: S608 - literals
-            _folded(wanted.tags),
+            _folded(item_filter.tags),
         )
-    origin = _origin(wanted)
+    origin = _origin(item_filter)
     if origin.conditions:
-        said = f"n.uuid IN ({_ENDS_OF_TURNS} WHERE {origin.sql()})"
+        from_turns = f"n.uuid IN ({_ENDS_OF_TURNS} WHERE {origin.sql()})"
         parameters = origin.parameters
-        if wanted.sources and not (wanted.sessions or wanted.roles):
-            said = f"({said} OR n.source IN {LIST})"
-            parameters = [*parameters, listed(wanted.sources)]
-        where.add(said, *parameters)
+        if item_filter.sources and not (item_filter.sessions or item_filter.roles):
+            from_turns = f"({from_turns} OR n.source IN {LIST})"
+            parameters = [*parameters, listed(item_filter.sources)]
+        where.add(from_turns, *parameters)
     return _ids(connection, "n.uuid", "node AS n", where)
 
 
-def _told_between(where: _Where, wanted: ItemFilter) -> None:
-    """Let through what a text tells of that time: a record by its own, any other node by one that speaks of it.
+def _restrict_to_time(where: _Where, item_filter: ItemFilter) -> None:
+    """Restrict nodes to an interval by event times of turns.
 
-    Only of a node that no turn speaks of is the time when it was taken in all there is.
+    A record passes by the turn of its text, any other node by a turn that mentions it, and a node
+    that no turn mentions by its ``created_at``.
     """
-    told, made = _Where(), _Where()
-    told.between("t.occurred_at", wanted.since, wanted.until, "t.occurred_precision")
-    made.between("n.created_at", wanted.since, wanted.until, "'instant'")
+    event_time, creation_time = _Where(), _Where()
+    event_time.between(
+        "t.occurred_at", item_filter.since, item_filter.until, "t.occurred_precision"
+    )
+    creation_time.between("n.created_at", item_filter.since, item_filter.until, "'instant'")
     where.add(
-        f"""(n.uuid IN (SELECT r.node FROM turns AS t CROSS JOIN records AS r ON r.turn = t.uuid WHERE {told.sql()})
+        f"""(n.uuid IN (SELECT r.node FROM turns AS t
+                CROSS JOIN records AS r ON r.turn = t.uuid WHERE {event_time.sql()})
             OR NOT EXISTS (SELECT 1 FROM records AS r WHERE r.node = n.uuid) AND (
-                n.uuid IN (SELECT m.node FROM turns AS t CROSS JOIN mention AS m ON m.episode = t.uuid
-                    WHERE {told.sql()})
-                OR {made.sql()} AND NOT EXISTS (SELECT 1 FROM mention AS m WHERE m.node = n.uuid)))""",  # noqa: S608 - literals
-        *told.parameters * 2,
-        *made.parameters,
+                n.uuid IN (SELECT m.node FROM turns AS t
+                    CROSS JOIN mention AS m ON m.episode = t.uuid WHERE {event_time.sql()})
+                OR {creation_time.sql()}
+                    AND NOT EXISTS (SELECT 1 FROM mention AS m WHERE m.node = n.uuid)))""",  # noqa: S608 - literals
+        *event_time.parameters * 2,
+        *creation_time.parameters,
     )
 
 
-def _episodes(connection: Connection, wanted: ItemFilter) -> set[str] | None:
-    where = _origin(wanted)
-    where.among("t.kind", wanted.kinds)
-    if (node := _of_node(wanted)).conditions:
-        said, recorded = (
-            f"{_TURNS_OF_FACTS} WHERE {_joining(node)}",
-            f"{_TURNS_OF_NODES} WHERE {node.sql()}",
+def _episodes(connection: Connection, item_filter: ItemFilter) -> set[str] | None:
+    where = _origin(item_filter)
+    where.among("t.kind", item_filter.kinds)
+    node = _of_node(item_filter)
+    if node.conditions:
+        of_facts = f"{_TURNS_OF_FACTS} WHERE {_joining(node)}"
+        of_records = f"{_TURNS_OF_NODES} WHERE {node.sql()}"
+        where.add(f"(t.uuid IN ({of_facts}) OR t.uuid IN ({of_records}))", *node.parameters * 3)
+    where.between("t.occurred_at", item_filter.since, item_filter.until, "t.occurred_precision")
+    if item_filter.as_of is not None:
+        where.meet(
+            time_sql.begins("t.occurred_at", "t.occurred_precision", "<=", item_filter.as_of)
         )
-        where.add(f"(t.uuid IN ({said}) OR t.uuid IN ({recorded}))", *node.parameters * 3)
-    where.between("t.occurred_at", wanted.since, wanted.until, "t.occurred_precision")
-    if wanted.as_of is not None:
-        where.meet(time_sql.begins("t.occurred_at", "t.occurred_precision", "<=", wanted.as_of))
-    if wanted.relations:
+    if item_filter.relations:
         where.add(
             f"t.uuid IN ({_TURNS_OF_FACTS} WHERE f.relation IN {LIST})",
-            listed(wanted.relations),
+            listed(item_filter.relations),
         )
-    if wanted.tags:
+    if item_filter.tags:
         where.add(
             f"t.uuid IN (SELECT turn FROM turn_tags WHERE tag IN {LIST})",  # noqa: S608 - literals
-            _folded(wanted.tags),
+            _folded(item_filter.tags),
         )
     return _ids(connection, "t.uuid", "turns AS t", where)
 
 
-def _of_node(wanted: ItemFilter) -> _Where:
-    """Return what a node must be, whatever the kind of item that has to do with it."""
+def _of_node(item_filter: ItemFilter) -> _Where:
+    """Return the conditions on a node ``n``; facts and turns meet them through their nodes."""
     where = _Where()
-    where.among("n.kind", wanted.layers)  # ``FilterCache`` put the kinds in their place
-    where.among("n.status", wanted.statuses)
+    where.among(
+        "n.kind", item_filter.layers
+    )  # ``FilterCache`` has replaced the layers by their kinds
+    where.among("n.status", item_filter.statuses)
     return where
 
 
 def _joining(node: _Where) -> str:
-    """Return the condition of a fact one of whose ends is such a node."""
+    """Return the condition that a fact's subject or object meets the conditions on a node."""
     ends = f"(SELECT n.uuid FROM node AS n WHERE {node.sql()})"  # noqa: S608 - literals
     return f"(f.subject IN {ends} OR f.object IN {ends})"
 
 
-def _origin(wanted: ItemFilter) -> _Where:
+def _origin(item_filter: ItemFilter) -> _Where:
     where = _Where()
-    where.among("t.source", wanted.sources)
-    where.among("t.session", wanted.sessions)
-    where.among("t.role", wanted.roles)
+    where.among("t.source", item_filter.sources)
+    where.among("t.session", item_filter.sessions)
+    where.among("t.role", item_filter.roles)
     return where
 
 
@@ -288,27 +317,27 @@ def _folded(tags: Sequence[str]) -> str:
 def _ids(connection: Connection, column: str, table: str, where: _Where) -> set[str] | None:
     if not where.conditions:
         return None
-    # One long text is read several times faster than a row for each of 100,000 ids.
+    # SQLite returns one long text several times faster than 100,000 rows.
     statement = f"SELECT group_concat({column}, ' ') FROM {table} WHERE {where.sql()}"  # noqa: S608 - literals
     (ids,) = connection.execute(statement, where.parameters).fetchone()
     return set(ids.split(" ")) if ids else set()
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _Answer:
     ids: set[str] | None
     commits: int
     until: float
 
 
 class FilterCache:
-    """Answers filters; an answer serves again until the memory changes, for half a minute at most.
+    """Applies filters, and caches each answer until the memory changes, for 30 s at most.
 
-    Working out which of 50,000 facts a filter lets through takes longer than a search among them.
+    Filtering 50,000 facts takes longer than a search among them.
 
     Attributes:
-        kinds: Whose layers a filter may name.
-        zone: The entity's, that the times of filters are read in.
+        kinds: The entity's kinds, with the layers that a filter may name.
+        zone: The entity's zone, in which times of filters are read.
     """
 
     def __init__(
@@ -319,40 +348,41 @@ class FilterCache:
         self._clock = clock
         self.kinds = NO_KINDS
         self.zone: tzinfo = UTC
-        self._kept: OrderedDict[str, _Kept] = OrderedDict()
+        self._answers: OrderedDict[str, _Answer] = OrderedDict()
 
-    async def allowed(self, kind: ItemKind, wanted: ItemFilter) -> set[str] | None:
-        """Return the ids of a kind that pass a filter, not to be changed; None means that nothing is restricted."""
-        if wanted.layers:
-            kinds = self.kinds.of_layers(wanted.layers, "filters.layers")
-            wanted = replace(
-                wanted, layers=kinds or ("",)
-            )  # what is in a layer without kinds is nothing
-        wanted = replace(wanted, **self._in_zone(wanted))
-        key = f"{kind} {wanted!r}"  # a caller's filter may hold lists, which have no hash
-        found = self._kept.get(key)
-        if found and found.commits == self._writer.commits and self._clock() < found.until:
-            self._kept.move_to_end(key)
-            return found.ids
-        commits = (
-            self._writer.commits
-        )  # before the read: what is committed after it makes the answer old
+    async def allowed(self, kind: ItemKind, item_filter: ItemFilter) -> set[str] | None:
+        """Return the ids of a kind that pass a filter; None when it restricts nothing.
+
+        The caller must not change the set: it is cached.
+        """
+        if item_filter.layers:
+            kinds = self.kinds.of_layers(item_filter.layers, "filters.layers")
+            # A layer without kinds matches no node.
+            item_filter = replace(item_filter, layers=kinds or ("",))
+        item_filter = replace(item_filter, **self._in_zone(item_filter))
+        key = f"{kind} {item_filter!r}"  # a caller's filter may hold lists, which have no hash
+        cached = self._answers.get(key)
+        if cached and cached.commits == self._writer.commits and self._clock() < cached.until:
+            self._answers.move_to_end(key)
+            return cached.ids
+        # Read the counter before the ids: a commit after it makes the answer outdated.
+        commits = self._writer.commits
         ids = await self._readers.read(
-            partial(allowed_ids, kind=kind, wanted=wanted, zone=self.zone)
+            partial(allowed_ids, kind=kind, item_filter=item_filter, zone=self.zone)
         )
-        self._keep(key, _Kept(ids, commits, self._clock() + KEPT_S))
+        self._keep(key, _Answer(ids, commits, self._clock() + KEPT_S))
         return ids
 
-    def _in_zone(self, wanted: ItemFilter) -> dict[str, datetime]:
-        """Return the times of a filter on the person's clock."""
-        times = {name: getattr(wanted, name) for name in ("since", "until", "as_of")}
+    def _in_zone(self, item_filter: ItemFilter) -> dict[str, datetime]:
+        """Return the times of a filter in the entity's zone."""
+        times = {name: getattr(item_filter, name) for name in ("since", "until", "as_of")}
         return {name: in_zone(at, self.zone, name) for name, at in times.items() if at is not None}
 
-    def _keep(self, key: str, one: _Kept) -> None:
-        self._kept.pop(key, None)
-        self._kept[key] = one
+    def _keep(self, key: str, answer: _Answer) -> None:
+        self._answers.pop(key, None)
+        self._answers[key] = answer
         while (
-            sum(len(kept.ids or ()) for kept in self._kept.values()) > KEPT_IDS
-            or len(self._kept) > _KEPT_FILTERS
+            sum(len(cached.ids or ()) for cached in self._answers.values()) > KEPT_IDS
+            or len(self._answers) > _KEPT_FILTERS
         ):
-            self._kept.popitem(last=False)
+            self._answers.popitem(last=False)

@@ -1,4 +1,7 @@
-"""Look-ups in the graph's tables: by name, by the beginning of an id, by time, and which facts a statement is about."""
+"""Look-ups in the graph's tables.
+
+By name, by the beginning of an id, by time, and by the subject, object and relation of a statement.
+"""
 
 from __future__ import annotations
 
@@ -29,63 +32,69 @@ _MAX_CANDIDATES = 5
 
 
 def count_facts(connection: Connection) -> int:
-    """Return how many facts there are, relations left out."""
+    """Return the number of facts, without relations."""
     (number,) = connection.execute(
-        """SELECT (SELECT count(*) FROM fact) - (SELECT count(*) FROM fact WHERE kind = 'relation')"""
+        """SELECT (SELECT count(*) FROM fact)
+            - (SELECT count(*) FROM fact WHERE kind = 'relation')"""
     ).fetchone()
     return number
 
 
-def resolve(connection: Connection, given: Sequence[str]) -> dict[str, str]:
-    """Return folded name → node uuid for those that are known: names first, then aliases, oldest first."""
+def resolve(connection: Connection, wanted_names: Sequence[str]) -> dict[str, str]:
+    """Return folded name → node uuid; unknown names are left out.
+
+    Where several nodes share a name, a name goes before an alias, and the oldest node goes first.
+    """
     rows = connection.execute(
         """SELECT m.folded, n.uuid FROM node_name AS m JOIN node AS n ON n.uuid = m.node
             WHERE m.folded IN (SELECT value FROM json_each(?))
             ORDER BY m.is_alias, n.created_at, n.uuid""",
-        (listed(fold(name) for name in given),),
+        (listed(fold(name) for name in wanted_names),),
     )
-    found: dict[str, str] = {}
+    node_of_name: dict[str, str] = {}
     for folded, node in rows:
-        found.setdefault(folded, node)
-    return found
+        node_of_name.setdefault(folded, node)
+    return node_of_name
 
 
 def names_of(connection: Connection, nodes: Sequence[str]) -> dict[str, list[str]]:
-    """Return node → its name, then its aliases; unknown nodes are left out."""
+    """Return node uuid → its name, then its aliases; unknown nodes are left out."""
     rows = connection.execute(
-        "SELECT node, name FROM node_name WHERE node IN (SELECT value FROM json_each(?)) ORDER BY place",
+        """SELECT node, name FROM node_name WHERE node IN (SELECT value FROM json_each(?))
+            ORDER BY place""",
         (listed(nodes),),
     )
-    found: dict[str, list[str]] = {}
+    names_by_node: dict[str, list[str]] = {}
     for uuid, name in rows:
-        found.setdefault(uuid, []).append(name)
-    return found
+        names_by_node.setdefault(uuid, []).append(name)
+    return names_by_node
 
 
 def named_in(connection: Connection, text: str, limit: int) -> list[str]:
-    """Return uuids of the nodes that a text names, longest name first, then first named.
+    """Return uuids of the nodes that a text names: the longest name first, then by place.
 
-    Two look-ups, both by index: which units begin a name at all, then the runs of units that do. A run whose
-    last word ends in an s that the name lacks ("Annas Hut", "the Rossis") is the name too, unless it is one itself.
+    Two look-ups, both by index: the units that begin any name, then the runs of units that are a
+    name. A run whose last word ends in an s that the name lacks ("Annas Hut", "the Rossis") counts
+    as that name, unless the run itself is a name.
     """
     units = names.units(text)
-    heads = _longest_by_head(
-        connection, [one for unit in units for one in (unit, names.without_s(unit))]
-    )
-    places: dict[str, int] = {}
-    bare: dict[str, str] = {}
+    heads: list[str] = []
+    for unit in units:
+        heads += (unit, names.without_s(unit))
+    longest_by_head = _longest_by_head(connection, heads)
+    places: dict[str, int] = {}  # spelling of a run → the place in the text where it begins
+    with_s: dict[str, str] = {}  # spelling without the last s → as the text has it
     for start, unit in enumerate(units):
-        longest = min(
-            max(heads.get(unit, 0), heads.get(names.without_s(unit), 0)), len(units) - start
-        )
-        for size in range(1, longest + 1):
+        longest = max(longest_by_head.get(unit, 0), longest_by_head.get(names.without_s(unit), 0))
+        for size in range(1, min(longest, len(units) - start) + 1):
             run = units[start : start + size]
-            places.setdefault(names.spelling(run), start)
-            bare.pop(names.spelling(run), None)
+            spelling = names.spelling(run)
+            places.setdefault(spelling, start)
+            with_s.pop(spelling, None)
             stripped = names.spelling([*run[:-1], names.without_s(run[-1])])
             if stripped not in places:
                 places[stripped] = start
-                bare[stripped] = names.spelling(run)
+                with_s[stripped] = spelling
     rows = connection.execute(
         """SELECT m.name, m.spelling, m.is_alias, n.created_at, n.uuid
             FROM node_name AS m JOIN node AS n ON n.uuid = m.node
@@ -96,16 +105,16 @@ def named_in(connection: Connection, text: str, limit: int) -> list[str]:
     hits = [
         (-len(name), places[spelling], is_alias, created, uuid)
         for name, spelling, is_alias, created, uuid in rows
-        if bare.get(spelling) not in exact
+        if with_s.get(spelling) not in exact
         and (not names.is_plain(spelling.split(" ")) or names.is_meant(name, text))
     ]
     return list(dict.fromkeys(hit[-1] for hit in sorted(hits)))[:limit]
 
 
 def with_facts(connection: Connection, nodes: Sequence[str]) -> set[str]:
-    """Return those of some nodes that a fact or relation joins, whether it still holds or not.
+    """Return the nodes that any fact or relation joins, ended ones included.
 
-    A node that is not there counts as one that has facts: it may be on its way.
+    An absent node counts as a node with facts: a job may be about to save it.
     """
     rows = connection.execute(
         """SELECT w.value FROM json_each(?) AS w
@@ -133,31 +142,36 @@ _KINDS = """
         SELECT (SELECT min(kind) FROM node WHERE kind > kinds.kind) FROM kinds
         WHERE kinds.kind IS NOT NULL)
     SELECT kind FROM kinds WHERE kind IS NOT NULL"""
-"""The distinct kinds, one step of the index for each: DISTINCT reads an entry of every node."""
+"""The distinct kinds, one step of the index each; DISTINCT would read an entry of every node."""
 
 
 def of_kinds_in(connection: Connection, text: str, limit: int) -> list[str]:
-    """Return uuids of the nodes whose kind a text names ("the search engine"), the kind of most words first.
+    """Return uuids of the nodes whose kind a text names ("the search engine").
 
-    A kind of more than ``limit`` nodes is left out: its name tells none of them from the others.
+    A kind of more words goes first. A kind of more than ``limit`` nodes is left out: its name does
+    not tell them apart.
     """
-    units = {one for unit in names.units(text) for one in (unit, names.without_s(unit))}
-    kinds = [kind for (kind,) in connection.execute(_KINDS)]
-    parts = {kind: names.units(_HUMPS.sub(" ", kind)) for kind in kinds}
-    meant = sorted(
-        (kind for kind in kinds if units.issuperset(parts[kind] or ["?"])),
-        key=lambda one: -len(parts[one]),
-    )
-    found: list[str] = []
-    for kind in meant:
+    units: set[str] = set()
+    for unit in names.units(text):
+        units |= {unit, names.without_s(unit)}
+    words_of_kind = {
+        kind: names.units(_HUMPS.sub(" ", kind)) for (kind,) in connection.execute(_KINDS)
+    }
+    named_kinds = [
+        kind for kind, words in words_of_kind.items() if words and units.issuperset(words)
+    ]
+    named_kinds.sort(key=lambda kind: len(words_of_kind[kind]), reverse=True)
+    uuids: list[str] = []
+    for kind in named_kinds:
         query = "SELECT uuid FROM node WHERE kind = ? ORDER BY created_at DESC LIMIT ?"
-        some = [uuid for (uuid,) in connection.execute(query, (kind, limit + 1))]
-        found += some if len(some) <= limit else []
-    return found[:limit]
+        of_kind = [uuid for (uuid,) in connection.execute(query, (kind, limit + 1))]
+        if len(of_kind) <= limit:
+            uuids += of_kind
+    return uuids[:limit]
 
 
 def count_kinds(connection: Connection) -> dict[str, int]:
-    """Return kind → how many nodes are of it, by name."""
+    """Return kind → number of its nodes, in the order of the kinds' names."""
     rows = connection.execute("SELECT kind, count(*) FROM node GROUP BY kind ORDER BY kind")
     return dict(rows.fetchall())
 
@@ -169,13 +183,13 @@ def nodes_by_name(
 
     Args:
         connection: To the entity's journal.
-        kind: Only of this kind, in any case; empty for all.
-        part: Only those whose name or an alias has this folded text in it; empty for all.
-        after: Uuid of the node that the page before ended with; empty for the first page.
+        kind: Only nodes of this kind, in any case; empty for all kinds.
+        part: Only nodes whose name or an alias contains this folded text; empty for all.
+        after: Uuid of the last node of the page before; empty for the first page.
         limit: Most nodes.
 
     Raises:
-        InvalidRequest: ``after`` is no node that is here.
+        InvalidRequest: There is no node ``after``.
     """
     position: tuple[str, str] | None = ("", "")
     if after:
@@ -199,10 +213,11 @@ def nodes_by_name(
 
 
 def count_facts_of(connection: Connection, nodes: Sequence[str]) -> dict[str, int]:
-    """Return node → how many facts join it, whether they still hold or not; unknown nodes are left out."""
+    """Return node → number of its facts, ended ones included; unknown nodes are left out."""
     rows = connection.execute(
         """SELECT n.uuid, (SELECT count(*) FROM fact WHERE kind = 'fact' AND subject = n.uuid)
-                + (SELECT count(*) FROM fact WHERE kind = 'fact' AND object = n.uuid AND subject <> n.uuid)
+                + (SELECT count(*) FROM fact
+                    WHERE kind = 'fact' AND object = n.uuid AND subject <> n.uuid)
             FROM node AS n WHERE n.uuid IN (SELECT value FROM json_each(?))""",
         (listed(nodes),),
     )
@@ -210,33 +225,39 @@ def count_facts_of(connection: Connection, nodes: Sequence[str]) -> dict[str, in
 
 
 def mentioning(connection: Connection, nodes: Sequence[str], limit: int) -> dict[str, list[str]]:
-    """Return node → the turns that mention it, newest first; a node of more than ``limit`` turns is left out."""
-    query = """SELECT t.uuid FROM mention AS m CROSS JOIN turns AS t ON t.uuid = m.episode WHERE m.node = ?
-        ORDER BY t.seq DESC LIMIT ?"""
-    found: dict[str, list[str]] = {}
+    """Return node → the turns that mention it, newest first.
+
+    A node without turns, or with more than ``limit``, is left out.
+    """
+    query = """SELECT t.uuid FROM mention AS m CROSS JOIN turns AS t ON t.uuid = m.episode
+        WHERE m.node = ? ORDER BY t.seq DESC LIMIT ?"""
+    turns_by_node: dict[str, list[str]] = {}
     for node in dict.fromkeys(nodes):
         turns = [turn for (turn,) in connection.execute(query, (node, limit + 1))]
         if turns and len(turns) <= limit:
-            found[node] = turns
-    return found
+            turns_by_node[node] = turns
+    return turns_by_node
 
 
 def facts_supported_by(connection: Connection, episodes: Sequence[str]) -> dict[str, list[str]]:
-    """Return episode → ids of the facts it supports, oldest first; episodes without facts are left out."""
+    """Return episode → ids of the facts it supports, oldest first.
+
+    Episodes without facts are left out.
+    """
     rows = connection.execute(
         """SELECT s.episode, f.uuid FROM support AS s JOIN fact AS f ON f.uuid = s.fact
             WHERE s.episode IN (SELECT value FROM json_each(?)) ORDER BY f.at, f.uuid""",
         (listed(episodes),),
     )
-    found: dict[str, list[str]] = {}
+    facts_by_episode: dict[str, list[str]] = {}
     for episode, fact in rows:
-        found.setdefault(episode, []).append(fact)
-    return found
+        facts_by_episode.setdefault(episode, []).append(fact)
+    return facts_by_episode
 
 
 @dataclass(frozen=True, slots=True)
 class StatedFact:
-    """A fact with the latest turn that states it, and when that was said."""
+    """A fact, the latest turn that states it, and the event time of that turn."""
 
     fact: str
     turn: str
@@ -244,7 +265,7 @@ class StatedFact:
 
 
 def latest_stated(connection: Connection, limit: int) -> list[StatedFact]:
-    """Return at most ``limit`` facts that turns state, relations left out; the one said last comes first."""
+    """Return facts that turns state, the latest stated first, at most ``limit``; no relations."""
     # CROSS JOIN: SQLite walks the turns by time and stops at the limit.
     rows = connection.execute(
         """SELECT s.fact, t.uuid, t.occurred_at FROM turns AS t
@@ -260,7 +281,10 @@ def latest_stated(connection: Connection, limit: int) -> list[StatedFact]:
 
 
 def facts_turning(connection: Connection, after: datetime, until: datetime) -> list[str]:
-    """Return ids of facts that ended in ``(after, until]`` by the clock alone: dates on the wall clock of these."""
+    """Return ids of facts whose end lies in ``(after, until]``.
+
+    A date without a time of day is read on the wall clock of the bounds.
+    """
     later, after_values = time_sql.begins("invalid_at", "invalid_precision", ">", after)
     by_then, until_values = time_sql.begins("invalid_at", "invalid_precision", "<=", until)
     rows = connection.execute(
@@ -271,7 +295,10 @@ def facts_turning(connection: Connection, after: datetime, until: datetime) -> l
 
 
 def fact_times(connection: Connection) -> tuple[list[int], list[int], int]:
-    """Return when facts began and when facts ended, in microseconds, and how many have no time; relations left out."""
+    """Return the begins and the ends of facts in microseconds, and how many facts have no begin.
+
+    Relations are left out.
+    """
 
     def times(column: str) -> list[int]:
         rows = connection.execute(
@@ -285,8 +312,13 @@ def fact_times(connection: Connection) -> tuple[list[int], list[int], int]:
     return times("valid_at"), times("invalid_at"), undated
 
 
-def facts_joining(connection: Connection, wanted: Sequence[tuple[str, str, str]]) -> list[str]:
-    """Return ids of facts between subject and object in any relation; without an object, in that relation."""
+def facts_joining(connection: Connection, triples: Sequence[tuple[str, str, str]]) -> list[str]:
+    """Return ids of the facts that (subject, relation, object) triples are about.
+
+    With an object: the facts between subject and object in any relation. With an empty object: the
+    facts of the subject in that relation.
+    """
+    without_object = [triple for triple in triples if not triple[2]]
     rows = connection.execute(
         """SELECT f.uuid FROM json_each(?) AS w
             CROSS JOIN fact AS f ON f.subject = json_extract(w.value, '$[0]')
@@ -296,17 +328,17 @@ def facts_joining(connection: Connection, wanted: Sequence[tuple[str, str, str]]
             CROSS JOIN fact AS f ON f.subject = json_extract(w.value, '$[0]')
                 AND +f.relation = json_extract(w.value, '$[1]')
             WHERE json_extract(w.value, '$[2]') = '' AND f.kind = 'fact'""",
-        (json.dumps(wanted), json.dumps([one for one in wanted if not one[2]])),
+        (json.dumps(triples), json.dumps(without_object)),
     )
     return [uuid for (uuid,) in rows]
 
 
 _RELATION_KEY = "lower(replace(replace(replace(f.relation, '_', ''), ' ', ''), '-', ''))"
-"""``relation_key`` of a relation's name, which has no other separators."""
+"""SQL for ``relation_key`` of a relation's name; such a name has no other separators."""
 
 
 def facts_in_slots(connection: Connection, slots: Sequence[tuple[str, Sequence[str]]]) -> list[str]:
-    """Return ids of the facts of subjects in relations, each slot a subject and the relations' keys."""
+    """Return ids of the facts in slots; a slot is a subject and the keys of its relations."""
     rows = connection.execute(
         f"""SELECT DISTINCT f.uuid FROM json_each(?) AS w
             CROSS JOIN fact AS f ON f.subject = json_extract(w.value, '$[0]')
@@ -320,7 +352,11 @@ def facts_in_slots(connection: Connection, slots: Sequence[tuple[str, Sequence[s
 def facts_ended(
     connection: Connection, endings: Sequence[tuple[str, str, Sequence[str]]]
 ) -> list[str]:
-    """Return ids of the facts that endings may be about: a subject or "", an object or "", and relations' keys or none."""
+    """Return ids of the facts that endings may be about.
+
+    An ending is a subject, an object (either may be empty, not both) and the keys of relations. The
+    subject decides where there is one; no keys mean every relation.
+    """
     select = f"""SELECT f.uuid FROM json_each(?) AS w
         CROSS JOIN fact AS f ON f.%s = json_extract(w.value, '$[0]')
         WHERE f.kind = 'fact' AND (json_array_length(w.value, '$[1]') = 0 OR {_RELATION_KEY} IN
@@ -336,7 +372,8 @@ def facts_ended(
 
 def _longest_by_head(connection: Connection, units: Sequence[str]) -> dict[str, int]:
     rows = connection.execute(
-        """SELECT value, (SELECT max(size) FROM node_name WHERE head = value) FROM json_each(?) AS heads""",
+        """SELECT value, (SELECT max(size) FROM node_name WHERE head = value)
+            FROM json_each(?) AS heads""",
         (listed(dict.fromkeys(units)),),
     )
     return {unit: size for unit, size in rows if size is not None}
@@ -344,7 +381,7 @@ def _longest_by_head(connection: Connection, units: Sequence[str]) -> dict[str, 
 
 @dataclass(frozen=True, slots=True)
 class Titled:
-    """What a title stands for: a record of a pack's kind, or a node by its name or an alias."""
+    """An item that a title stands for: a record of a pack's kind, or a node by name or alias."""
 
     id: str
     kind: str
@@ -352,9 +389,10 @@ class Titled:
 
 
 def titled(connection: Connection, title: str) -> list[list[Titled]]:
-    """Return what a title stands for, case and space folded: records, nodes of that name, nodes of that alias.
+    """Return the items that a title stands for, in up to three lists; case and space are folded.
 
-    Each is in the first of the three lists that it belongs to, oldest first; lists without any are left out.
+    The lists are records of that title, nodes of that name, nodes of that alias. Each item is in
+    the first list it belongs to, oldest first; empty lists are left out.
     """
     folded = fold(title)
     records = connection.execute(
@@ -367,77 +405,86 @@ def titled(connection: Connection, title: str) -> list[list[Titled]]:
             WHERE m.folded = ? ORDER BY m.is_alias, n.created_at, n.uuid""",
         (folded,),
     ).fetchall()
-    found: dict[str, tuple[int, Titled]] = {
-        id_: (0, Titled(id_, kind, is_record=True)) for id_, kind in records
-    }
+    of_records = [Titled(id_, kind, is_record=True) for id_, kind in records]
+    seen = {item.id for item in of_records}
+    of_names: list[Titled] = []
+    of_aliases: list[Titled] = []
     for id_, kind, is_alias in nodes:
-        found.setdefault(id_, (1 + is_alias, Titled(id_, kind)))
-    tiers = [[one for tier, one in found.values() if tier == number] for number in range(3)]
-    return [tier for tier in tiers if tier]
+        if id_ not in seen:
+            seen.add(id_)
+            tier = of_aliases if is_alias else of_names
+            tier.append(Titled(id_, kind))
+    return [tier for tier in (of_records, of_names, of_aliases) if tier]
 
 
 def ambiguous(path: str, candidates: Sequence[Titled]) -> InvalidRequest:
-    """Return the refusal of a title that stands for several.
+    """Return the error for a title that stands for several items.
 
-    It lists them by kind and id: no text of the memory is in an error.
+    It lists them by kind and id: an error never holds a text of the memory.
     """
-    what = "records" if all(one.is_record for one in candidates) else "nodes"
-    ids = ", ".join(f"{one.kind} [{short_id(one.id)}]" for one in candidates[:_MAX_CANDIDATES])
+    plural = "records" if all(candidate.is_record for candidate in candidates) else "nodes"
+    ids = ", ".join(
+        f"{candidate.kind} [{short_id(candidate.id)}]" for candidate in candidates[:_MAX_CANDIDATES]
+    )
     more = ", …" if len(candidates) > _MAX_CANDIDATES else ""
     return InvalidRequest(
-        path, f"{len(candidates)} {what} are called so: {ids}{more}; give the id of one"
+        path, f"{len(candidates)} {plural} are called so: {ids}{more}; give the id of one"
     )
 
 
 def whole(
-    connection: Connection, given: Sequence[str], *, strict: bool, path: str = "ids"
+    connection: Connection, references: Sequence[str], *, strict: bool, path: str = "ids"
 ) -> list[str]:
-    """Return the uuids that ids, their beginnings (as packs show them) and titles stand for.
+    """Return the uuid of each reference: an id, its beginning (as in context packs), or a title.
 
-    A title stands for the records of that title, else for the nodes of that name, else for those of that alias.
+    A title stands for the records of that title, else for the nodes of that name, else for the
+    nodes of that alias.
 
     Raises:
-        NotFound: One stands for nothing, and ``strict``; else it stays as it is.
-        InvalidRequest: One is the beginning of several ids, or the title of several; these are listed.
+        NotFound: A reference stands for nothing, and ``strict``; else it stays as it is.
+        InvalidRequest: A reference begins several ids, or is the title of several items; the error
+            lists those of a title.
     """
+    uuids: list[str] = []
+    for reference in references:
+        if is_uuid(reference):
+            uuids.append(reference)
+            continue
+        items = candidates(connection, reference, path)
+        if len(items) > 1:
+            raise ambiguous(path, items)
+        if not items and strict:
+            raise NotFound()
+        uuids.append(items[0].id if items else reference)
+    return uuids
+
+
+def begun(connection: Connection, references: Sequence[str], path: str = "ids") -> list[str]:
+    """Replace each beginning of an id by the only uuid that begins so; leave all else as it is."""
     return [
-        one if is_uuid(one) else _whole(connection, one, strict=strict, path=path) for one in given
+        reference if is_uuid(reference) else _uuid_begun(connection, reference, path) or reference
+        for reference in references
     ]
 
 
-def begun(connection: Connection, given: Sequence[str], path: str = "ids") -> list[str]:
-    """Return ids with each beginning replaced by the one uuid that begins so; what is none stays as it is."""
-    return [one if is_uuid(one) else _begun(connection, one, path) or one for one in given]
+def candidates(connection: Connection, reference: str, path: str = "ids") -> list[Titled]:
+    """Return the items that an id, its beginning or a title stands for, as in ``whole``.
 
-
-def candidates(connection: Connection, given: str, path: str = "ids") -> list[Titled]:
-    """Return what an id, its beginning or a title stands for: several only where a title does, as in ``whole``.
-
-    An id stands for itself, whether there is such a thing or not. Raises InvalidRequest as ``whole``.
+    Only a title can stand for several. An id stands for itself, whether it exists or not.
+    Raises InvalidRequest for the beginning of several ids.
     """
-    id_ = given if is_uuid(given) else _begun(connection, given, path)
+    id_ = reference if is_uuid(reference) else _uuid_begun(connection, reference, path)
     if id_:
         return [Titled(id_, "")]
-    tiers = titled(connection, given)
+    tiers = titled(connection, reference)
     return tiers[0] if tiers else []
 
 
-def _whole(connection: Connection, given: str, *, strict: bool, path: str) -> str:
-    found = candidates(connection, given, path)
-    if len(found) > 1:
-        raise ambiguous(path, found)
-    if not found and strict:
-        raise NotFound()
-    return found[0].id if found else given
-
-
-def _begun(connection: Connection, given: str, path: str) -> str:
-    """Return the one id that begins so; empty for none."""
-    if not is_beginning(given):
+def _uuid_begun(connection: Connection, beginning: str, path: str) -> str:
+    """Return the only uuid that begins so; empty when there is none, or for another text."""
+    if not is_beginning(beginning):
         return ""
-    found = [
-        uuid for (uuid,) in connection.execute(_BEGINNING, {"first": given, "last": f"{given}~"})
-    ]
-    if len(found) > 1:
-        raise InvalidRequest(path, f"{given!r} begins more than one id: give more of it")
-    return found[0] if found else ""
+    rows = connection.execute(_BEGINNING, {"first": beginning, "last": f"{beginning}~"}).fetchall()
+    if len(rows) > 1:
+        raise InvalidRequest(path, f"{beginning!r} begins more than one id: give more of it")
+    return rows[0][0] if rows else ""

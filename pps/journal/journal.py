@@ -311,7 +311,9 @@ class Journal(Store):
         """
         if all(map(is_uuid, ids)):
             return list(ids)
-        return await self.read(partial(graph_queries.whole, given=ids, strict=strict, path=path))
+        return await self.read(
+            partial(graph_queries.whole, references=ids, strict=strict, path=path)
+        )
 
     async def begun(self, ids: Sequence[str]) -> list[str]:
         """Return ids with first characters replaced by the one id that begins so; titles and unknown ones stay.
@@ -321,7 +323,7 @@ class Journal(Store):
         """
         if all(map(is_uuid, ids)):
             return list(ids)
-        return await self.read(partial(graph_queries.begun, given=ids))
+        return await self.read(partial(graph_queries.begun, references=ids))
 
     async def titled(self, title: str) -> list[graph_queries.Titled]:
         """Return the records and nodes that have a title, a name or an alias, records first; see ``graph_queries.titled``."""
@@ -340,7 +342,7 @@ class Journal(Store):
     async def facts_joining(self, wanted: Sequence[tuple[str, str, str]]) -> list[str]:
         """Return ids of facts between subject and object in any relation; without an object, in that relation."""
         return (
-            await self.read(partial(graph_queries.facts_joining, wanted=list(wanted)))
+            await self.read(partial(graph_queries.facts_joining, triples=list(wanted)))
             if wanted
             else []
         )

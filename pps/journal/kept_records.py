@@ -1,4 +1,7 @@
-"""Records whole: with relations, cites, moves and versions, and what another memory finds their references by."""
+"""Whole records for exports: with relations, cites, moves and versions.
+
+Their cites are described so that another memory can find the same items.
+"""
 
 from __future__ import annotations
 
@@ -17,18 +20,20 @@ from pps.journal.record_rows import RecordRows
 from pps.journal.versions import Version
 
 KNOWN = "export:"
-"""Begin of the reference of a turn that had none, and of a record; its uuid follows."""
+"""Prefix of the reference of a record, or of a turn without one; the uuid follows."""
 NO_SOURCE = "import"
-"""Where a turn comes from that named no origin, once it was imported."""
+"""The source of an imported turn that named none."""
 
 
 @dataclass(frozen=True, slots=True)
 class KeptCite:
-    """What a record rests on, by what another memory finds it by.
+    """An item that a record cites, described so that another memory can find it.
 
     Attributes:
-        of: Of a record, or of the text of one, its id. Of a turn source, session and reference. Of a relation source,
-            type and target. Of any other fact the names of its ends about its relation, then when it holds.
+        of: The description. Of a record, or of its text: the record's id. Of a turn: source,
+            session and reference. Of a relation: source, type and target. Of any other fact: the
+            subject's name, the relation, the object's name, and the bounds of the time in which it
+            holds.
     """
 
     kind: CiteKind
@@ -37,12 +42,13 @@ class KeptCite:
 
 @dataclass(frozen=True, slots=True)
 class ExportedRecord:
-    """A record as an export writes it; ids are those of the memory that it comes from.
+    """A record as an export writes it; ids are those of the exporting memory.
 
     Attributes:
-        relations: Those that hold and begin at it, or end at it and begin at no record.
-        versions: All, oldest first; the last is what it is now.
-        nodes: Id → name of what its relations and fields lead to and is no record.
+        relations: The relations that hold and begin at the record, or that end at it and begin at a
+            node that is no record.
+        versions: All versions, oldest first; the last is the current one.
+        nodes: Id → name of the nodes, no records, that its relations and fields refer to.
     """
 
     record: Record
@@ -57,70 +63,76 @@ KEPT = TypeAdapter(ExportedRecord)
 
 
 def whole(rows: RecordRows, records: Sequence[Record]) -> list[ExportedRecord]:
-    """Return records with all that is kept of them, in the same order."""
-    ids = {one.id: number for number, one in enumerate(records)}
-    found = [
-        ExportedRecord(
-            one, versions=tuple(rows.beside(lambda db, of=one.turn: versions.of(db, of)))
-        )
-        for one in records
-    ]
-    joins = rows.relations([*ids])
-    sources = rows.find(one.source for one in joins)
-    for one in joins:
-        if (owner := one.source if one.source in sources else one.target) in ids:
-            number = ids[owner]
-            found[number] = replace(found[number], relations=(*found[number].relations, one))
+    """Return records as an export writes them, in the same order."""
+    ids = [record.id for record in records]
+    relations_of: dict[str, list[Relation]] = {id_: [] for id_ in ids}
+    relations = rows.relations(ids)
+    sources = rows.find(relation.source for relation in relations)
+    for relation in relations:
+        owner = relation.source if relation.source in sources else relation.target
+        if owner in relations_of:
+            relations_of[owner].append(relation)
+    moves_of: dict[str, list[Transition]] = {id_: [] for id_ in ids}
     for move in rows.moves(ids):
-        number = ids[move.record]
-        found[number] = replace(found[number], moves=(*found[number].moves, move))
-    cited = rows.cites(ids)
-    told = _told(
-        rows, {cite.id: cite.kind for cites in cited.values() for cite in cites if not cite.gone}
-    )
-    for record, cites in cited.items():
-        kept = tuple(told[one.id] for one in cites if one.id in told)
-        found[ids[record]] = replace(found[ids[record]], cites=kept)
-    ends = [set(_ends(one)) for one in found]
-    wanted = set[str]().union(*ends)
-    wanted -= rows.find(wanted).keys()
-    names = rows.beside(lambda db: graph_queries.names_of(db, [*wanted]))
+        moves_of[move.record].append(move)
+    cites_of = rows.cites(ids)
+    kinds_of_cited: dict[str, CiteKind] = {}
+    for cites in cites_of.values():
+        kinds_of_cited.update({cite.id: cite.kind for cite in cites if not cite.gone})
+    kept_cites = _describe_cited(rows, kinds_of_cited)
+    exported = [
+        ExportedRecord(
+            record,
+            relations=tuple(relations_of[record.id]),
+            cites=tuple(
+                kept_cites[cite.id] for cite in cites_of.get(record.id, ()) if cite.id in kept_cites
+            ),
+            moves=tuple(moves_of[record.id]),
+            versions=tuple(rows.beside(lambda db, turn=record.turn: versions.of(db, turn))),
+        )
+        for record in records
+    ]
+    referred = [set(_referred_ids(record)) for record in exported]
+    all_referred = set[str]().union(*referred)
+    no_records = all_referred - rows.find(all_referred).keys()
+    names = rows.beside(lambda db: graph_queries.names_of(db, [*no_records]))
     return [
-        replace(one, nodes={end: names[end][0] for end in sorted(mine) if end in names})
-        for one, mine in zip(found, ends, strict=True)
+        replace(record, nodes={id_: names[id_][0] for id_ in sorted(ids_of_it) if id_ in names})
+        for record, ids_of_it in zip(exported, referred, strict=True)
     ]
 
 
 def cited_as(rows: RecordRows, cite: KeptCite) -> str:
-    """Return the fact of this memory that a fact cited elsewhere is; empty when there is none."""
+    """Return the id of this memory's fact that a fact's description matches; empty for none."""
     subject, relation, object_, since, until = cite.of
     statement = """SELECT f.uuid FROM fact AS f
         JOIN node_name AS a ON a.node = f.subject JOIN node_name AS b ON b.node = f.object
         WHERE a.folded = ? AND b.folded = ? AND f.relation = ?
         ORDER BY f.holds_from <> ?, f.holds_until <> ?, f.at, f.uuid LIMIT 1"""
     values = fold(subject), fold(object_), relation, int(since), int(until)
-    found = rows.beside(lambda db: db.execute(statement, values).fetchone())
-    return found[0] if found else ""
+    row = rows.beside(lambda db: db.execute(statement, values).fetchone())
+    return row[0] if row else ""
 
 
 def things(rows: RecordRows, names: Iterable[str]) -> dict[str, str]:
-    """Return folded name → the node of that name, or alias, for those that have one."""
+    """Return folded name → the node of that name or alias; unknown names are left out."""
     return rows.beside(lambda db: graph_queries.resolve(db, [*names]))
 
 
 def sources(rows: RecordRows, nodes: Iterable[str]) -> set[str]:
-    """Return those nodes that a text is the source of, of a pack's kind or not."""
+    """Return the nodes that are records, of a pack's kind or titled texts."""
     statement = f"SELECT node FROM records WHERE node IN {LIST}"  # noqa: S608 - literals
     return rows.beside(lambda db: {node for (node,) in db.execute(statement, (listed(nodes),))})
 
 
-def _ends(one: ExportedRecord) -> Iterator[str]:
-    """Yield all ids that relations and fields lead to, those of earlier versions too."""
-    for relation in one.relations:
+def _referred_ids(exported: ExportedRecord) -> Iterator[str]:
+    """Yield all ids that relations and fields refer to, also the fields of earlier versions."""
+    for relation in exported.relations:
         yield relation.source
         yield relation.target
-    for value in (one.record.fields, *(version.fields for version in one.versions)):
-        yield from _uuids(value)
+    yield from _uuids(exported.record.fields)
+    for version in exported.versions:
+        yield from _uuids(version.fields)
 
 
 def _uuids(value: JSON) -> Iterator[str]:
@@ -135,30 +147,32 @@ def _uuids(value: JSON) -> Iterator[str]:
             yield from _uuids(item)
 
 
-def _told(rows: RecordRows, cited: Mapping[str, CiteKind]) -> dict[str, KeptCite]:
-    """Return id → what another memory finds it by."""
-    found = {id_: KeptCite("record", (id_,)) for id_, kind in cited.items() if kind == "record"}
-    relations = {one.id: one for one in rows.relations_of([*cited])}
-    records = rows.find(cited)
+def _describe_cited(rows: RecordRows, kinds: Mapping[str, CiteKind]) -> dict[str, KeptCite]:
+    """Return id → description of each cited item; absent items are left out."""
+    described = {id_: KeptCite("record", (id_,)) for id_, kind in kinds.items() if kind == "record"}
+    id_list = listed(kinds)
+    records = rows.find(kinds)
 
     def read(db: Connection) -> None:
         turns = db.execute(
             f"SELECT uuid, source, session, source_ref FROM turns WHERE uuid IN {LIST}",  # noqa: S608 - literals
-            (listed(cited),),
+            (id_list,),
         )
         for uuid, source, session, ref in turns:
             origin = (source or NO_SOURCE, session, ref or f"{KNOWN}{uuid}")
-            found[uuid] = KeptCite("turn", (records[uuid].id,) if uuid in records else origin)
+            described[uuid] = KeptCite("turn", (records[uuid].id,) if uuid in records else origin)
         facts = db.execute(
-            f"""SELECT f.uuid, a.name, f.relation, b.name, f.holds_from, f.holds_until FROM fact AS f
+            f"""SELECT f.uuid, a.name, f.relation, b.name, f.holds_from, f.holds_until
+                FROM fact AS f
                 JOIN node_name AS a ON a.node = f.subject AND a.is_alias = 0
-                JOIN node_name AS b ON b.node = f.object AND b.is_alias = 0 WHERE f.uuid IN {LIST}""",  # noqa: S608 - literals
-            (listed(cited),),
+                JOIN node_name AS b ON b.node = f.object AND b.is_alias = 0
+                WHERE f.uuid IN {LIST}""",  # noqa: S608 - literals
+            (id_list,),
         )
-        for uuid, *of in facts:
-            found[uuid] = KeptCite("fact", tuple(map(str, of)))
+        for uuid, *description in facts:
+            described[uuid] = KeptCite("fact", tuple(map(str, description)))
 
     rows.beside(read)
-    return found | {
-        id_: KeptCite("fact", (one.source, one.type, one.target)) for id_, one in relations.items()
-    }
+    for relation in rows.relations_of([*kinds]):  # a relation is a fact too: described by its ids
+        described[relation.id] = KeptCite("fact", (relation.source, relation.type, relation.target))
+    return described

@@ -1,7 +1,7 @@
-"""Rows of a squad's pool beside its records: who shared each, what it rests on, who saw it, what is due.
+"""Rows of a squad's pool beside its records: authors, sources, stances, uses and deliveries.
 
-``shared``, ``shared_root``, ``shared_stance``, ``shared_use`` and ``inbox`` belong to a pool;
-``shared_cites`` belongs to a member: which of its own records rest on records of the pool.
+``shared``, ``shared_root``, ``shared_stance``, ``shared_use`` and ``inbox`` are tables of a pool;
+``shared_cites`` is a table of a member: its own records that rest on records of the pool.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ MAX_CONFIDENCE = 0.99
 
 @dataclass(frozen=True, slots=True)
 class PoolRecord:
-    """A record of the pool: whose copy it is, and of which original.
+    """A record of the pool: a copy of a member's record ``origin``.
 
     Attributes:
-        confidence: The author's own, raised by independent support and lowered by opposition.
-        state: ``waiting`` for a reviewer, ``needs_revision`` and ``rejected`` by one; ``shared``:
-            every member reads it; ``withdrawn`` by a reviewer, who can undo it; ``revoked`` while
-            it is being taken out.
-        own_confidence: What the author gave it, 0 to 1.
+        confidence: The author's confidence, raised by independent support, lowered by opposition.
+        state: ``waiting`` for a reviewer; ``needs_revision`` and ``rejected`` by a reviewer;
+            ``shared``: every member reads it; ``withdrawn`` by a reviewer, who can undo it;
+            ``revoked`` while it is being removed.
+        own_confidence: The author's confidence, 0 to 1.
     """
 
     record: str
@@ -53,10 +53,10 @@ class PoolRecord:
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """A source that a record rests on in the end.
+    """A source that a record of the pool rests on, directly or through another record.
 
     Attributes:
-        via: The record of the pool through which it rests on the source; empty when directly.
+        via: The record of the pool through which it rests on the source; empty for directly.
         digest: Keyed digest of the source; ``source:member`` where only a member's word says that
             the source exists.
     """
@@ -80,7 +80,7 @@ class Stance:
 
 @dataclass(frozen=True, slots=True)
 class Vote:
-    """A stance as it counts: the voter's own confidence and the ends of all that it rests on."""
+    """A stance that counts: the voter's own confidence, and the ends of the voter's sources."""
 
     confidence: float
     ends: frozenset[str]
@@ -88,7 +88,7 @@ class Vote:
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """A record for a member to look at from ``due_at`` on; ``seq`` acknowledges it."""
+    """A record that a member should look at from ``due_at`` on; ``seq`` acknowledges it."""
 
     member: str
     record: str
@@ -99,7 +99,7 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class Uses:
-    """Who saw a record, and who applied it."""
+    """The members who saw a record, and those who applied it."""
 
     accessed: tuple[str, ...] = ()
     applied: tuple[str, ...] = ()
@@ -116,7 +116,10 @@ class PoolCite:
 
 
 def ends_of(digests: Iterable[str]) -> frozenset[str]:
-    """Return the sources and members' words of some digests: two records that share one depend on each other."""
+    """Return the sources and the members' words in digests.
+
+    Two records with a common end depend on each other.
+    """
     return frozenset(end for digest in digests for end in digest.split(":"))
 
 
@@ -136,10 +139,10 @@ def independent(votes: Iterable[Vote], taken: Collection[str] = ()) -> list[Vote
 
 
 def count_roots(digests: Iterable[str]) -> int:
-    """Return how many independent sources some digests are: each source and each member's word once.
+    """Return the number of independent sources in digests; each source and each word counts once.
 
-    Digests whose ends few others share are taken first, so that one member's word that stands for
-    several sources hides none that another member has too.
+    Digests whose ends are rare are counted first. So a member's word for several sources does not
+    hide a source that another member has too.
     """
     ends = [ends_of([digest]) for digest in set(digests)]
     uses = Counter(end for pair in ends for end in pair)
@@ -155,7 +158,7 @@ def count_roots(digests: Iterable[str]) -> int:
 def weighed(
     own: float, ends: Collection[str], support: Iterable[Vote], opposition: Iterable[Vote]
 ) -> float:
-    """Return the confidence of a record: its author's own, raised by support, lowered by opposition.
+    """Return a record's confidence: the author's, raised by support, lowered by opposition.
 
     Support multiplies the doubt: ``min(.99, 1 - (1 - own) * prod(1 - c))`` over the independent
     supporters, none of which may share a source or an author with the record (``ends``).
@@ -175,14 +178,14 @@ def put_shared(
     due: Iterable[Delivery],
     stances: Sequence[Stance] = (),
 ) -> None:
-    """Write what a pool record is a copy of, what it rests on, what it supports or opposes, and who hears of it.
+    """Save a pool record with its sources, its stances and its deliveries.
 
     Raises:
         Changed: A record that it rests on was withdrawn meanwhile.
     """
     through = {root.via for root in roots if root.via}
-    held = f"SELECT count(*) FROM shared WHERE state = 'shared' AND record IN {LIST}"  # noqa: S608 - literals
-    if db.execute(held, (listed(through),)).fetchone() != (len(through),):
+    statement = f"SELECT count(*) FROM shared WHERE state = 'shared' AND record IN {LIST}"  # noqa: S608 - literals
+    if db.execute(statement, (listed(through),)).fetchone() != (len(through),):
         raise Changed("what it rests on was withdrawn meanwhile: ask again")
     db.execute(
         """INSERT INTO shared (record, member, origin, at, confidence, trust, state, own_confidence)
@@ -209,7 +212,8 @@ def put_shared(
     affected = {shared.record, *_targets(db, [shared.record])}
     db.execute("DELETE FROM shared_stance WHERE record = ?", (shared.record,))
     db.executemany(
-        "INSERT INTO shared_stance (record, target, relation) VALUES (?, ?, ?) ON CONFLICT DO NOTHING",
+        """INSERT INTO shared_stance (record, target, relation) VALUES (?, ?, ?)
+            ON CONFLICT DO NOTHING""",
         [(stance.record, stance.target, stance.relation) for stance in stances],
     )
     affected.update(stance.target for stance in stances)
@@ -218,7 +222,7 @@ def put_shared(
 
 
 def set_state(db: Connection, record: str, expected: SharedState, state: SharedState) -> bool:
-    """Change a pool record's state if it is the expected one; tell whether it was."""
+    """Change a pool record's state if it is ``expected``; return whether it was."""
     statement = "UPDATE shared SET state = ? WHERE record = ? AND state = ?"
     if not db.execute(statement, (state, record, expected)).rowcount:
         return False
@@ -233,22 +237,24 @@ def shared_state(db: Connection, record: str) -> SharedState | None:
 
 
 def reweigh(db: Connection, records: Iterable[str]) -> dict[str, float]:
-    """Compute the confidence of some pool records anew; return those that changed."""
+    """Compute the confidence of pool records again; return record → confidence of changed ones."""
     changed: dict[str, float] = {}
     for record in records:
         row = db.execute(
-            "SELECT member, confidence, own_confidence FROM shared WHERE record = ?", (record,)
+            "SELECT confidence, own_confidence FROM shared WHERE record = ?", (record,)
         ).fetchone()
         if row is None:
             continue
-        _, before, own = row
-        votes: dict[bool, list[Vote]] = {False: [], True: []}
-        statement = """SELECT DISTINCT s.record, s.relation, of.own_confidence FROM shared_stance AS s
-            JOIN shared AS of ON of.record = s.record
+        before, own = row
+        support: list[Vote] = []
+        opposition: list[Vote] = []
+        statement = """SELECT DISTINCT s.record, s.relation, of.own_confidence
+            FROM shared_stance AS s JOIN shared AS of ON of.record = s.record
             WHERE s.target = ? AND of.state = 'shared' ORDER BY s.record"""
         for voter, relation, confidence in db.execute(statement, (record,)).fetchall():
-            votes[relation in OPPOSING].append(Vote(confidence, _ends(db, voter)))
-        after = weighed(own, _ends(db, record), votes[False], votes[True])
+            votes = opposition if relation in OPPOSING else support
+            votes.append(Vote(confidence, _ends(db, voter)))
+        after = weighed(own, _ends(db, record), support, opposition)
         if after != before:
             db.execute("UPDATE shared SET confidence = ? WHERE record = ?", (after, record))
             changed[record] = after
@@ -256,7 +262,7 @@ def reweigh(db: Connection, records: Iterable[str]) -> dict[str, float]:
 
 
 def _ends(db: Connection, record: str) -> frozenset[str]:
-    """Return what a pool record rests on, its author among it: the author's word counts once."""
+    """Return the ends of a pool record's sources and its author: the author's word counts once."""
     (member,) = db.execute("SELECT member FROM shared WHERE record = ?", (record,)).fetchone()
     return ends_of(root.digest for root in _roots(db, record)) | {f"member {member}"}
 
@@ -267,13 +273,16 @@ def _targets(db: Connection, records: Iterable[str]) -> list[str]:
 
 
 def put_due(db: Connection, due: Iterable[Delivery]) -> None:
-    """Keep what members are to hear of; what they have not acknowledged yet is not doubled.
+    """Add deliveries to members' inboxes; one that is not acknowledged yet is not doubled.
 
-    What comes anew after it was acknowledged is another delivery, with a number of its own.
+    A delivery that comes again after it was acknowledged is a new one, with its own number.
     """
-    rows = [(one.member, one.record, one.why, micros(one.due_at)) for one in due]
-    acked = "DELETE FROM inbox WHERE member = ? AND record = ? AND why = ? AND acked = 1"
-    db.executemany(acked, [row[:3] for row in rows])
+    rows = [
+        (delivery.member, delivery.record, delivery.why, micros(delivery.due_at))
+        for delivery in due
+    ]
+    delete_acked = "DELETE FROM inbox WHERE member = ? AND record = ? AND why = ? AND acked = 1"
+    db.executemany(delete_acked, [row[:3] for row in rows])
     db.executemany(
         """INSERT INTO inbox (member, record, why, due_at, acked) VALUES (?, ?, ?, ?, 0)
             ON CONFLICT (member, record, why) DO UPDATE SET due_at = CASE
@@ -285,14 +294,15 @@ def put_due(db: Connection, due: Iterable[Delivery]) -> None:
 def withdraw(
     db: Connection, records: Sequence[str], *, cascade: bool = True
 ) -> tuple[list[str], dict[str, float]]:
-    """Mark records as revoked; return them, and the confidence of what stays but changes.
+    """Mark records as revoked; return them, and the changed confidence of records that stay.
 
     Args:
         db: Inside a write transaction.
         records: Ids of pool records.
-        cascade: Revoke also what rests on them alone; else it stays, and its citations are marked.
+        cascade: Also revoke records that rest on them alone; else those stay, with marked
+            citations.
 
-    Nothing of what is revoked is delivered from then on.
+    A revoked record is not delivered from then on.
     """
     gone: dict[str, None] = {}
     queue = list(records)
@@ -321,7 +331,7 @@ def _dependents(db: Connection, record: str) -> list[str]:
 
 
 def _narrow_dependents(db: Connection, record: str) -> None:
-    """Take the sources that a record lost from what rests on it, and from what rests on that."""
+    """Remove the sources that a record lost from the records that rest on it, transitively."""
     pending = [record]
     seen: set[str] = set()
     while pending:
@@ -345,27 +355,28 @@ def _narrow_dependents(db: Connection, record: str) -> None:
 
 
 def drop(db: Connection, records: Sequence[str]) -> None:
-    """Forget that records were ever shared."""
+    """Erase every row about records of the pool."""
     for table in ("shared", "shared_root", "shared_stance", "shared_use", "inbox"):
         db.execute(f"DELETE FROM {table} WHERE record IN {LIST}", (listed(records),))  # noqa: S608 - literals
     db.execute(f"DELETE FROM shared_stance WHERE target IN {LIST}", (listed(records),))  # noqa: S608 - literals
 
 
 def put_cites(db: Connection, record: str, cites: Iterable[PoolCite]) -> None:
-    """Write which pool records a member's record rests on or relates to, beside those it has."""
+    """Add pool records that a member's record rests on or relates to."""
     rows = [
         (record, cite.id, cite.relation, json.dumps(cite.properties, ensure_ascii=False))
         for cite in cites
     ]
     db.executemany(
         """INSERT INTO shared_cites (record, id, relation, properties, gone) VALUES (?, ?, ?, ?, 0)
-            ON CONFLICT (record, id, relation) DO UPDATE SET properties = excluded.properties, gone = 0""",
+            ON CONFLICT (record, id, relation)
+            DO UPDATE SET properties = excluded.properties, gone = 0""",
         rows,
     )
 
 
 class _Foreseen(Exception):
-    """Undoes a transaction that only shows."""
+    """Undoes the transaction of ``PoolRows.foreseen``, and carries its result."""
 
     def __init__(self, gone: list[str], weaker: dict[str, float]) -> None:
         super().__init__()
@@ -374,26 +385,26 @@ class _Foreseen(Exception):
 
 
 class PoolRows(Store):
-    """The rows of one ``memory.db``."""
+    """The pool's rows in one memory."""
 
     async def foreseen(
         self, records: Sequence[str], *, cascade: bool = True
     ) -> tuple[list[str], dict[str, float]]:
-        """Return what ``withdraw`` would, and change nothing."""
+        """Return the result of ``withdraw``, but change nothing."""
 
         def work(db: Connection) -> None:
             raise _Foreseen(*withdraw(db, records, cascade=cascade))
 
         try:
             await self.write(work)
-        except _Foreseen as found:
-            return found.gone, found.weaker
+        except _Foreseen as foreseen:
+            return foreseen.gone, foreseen.weaker
         raise AssertionError("nothing was foreseen")
 
     async def shared(
         self, records: Sequence[str] | None = None, *, member: str = ""
     ) -> dict[str, PoolRecord]:
-        """Return record → whose copy it is: of some records, or of all; of one member where it is named."""
+        """Return id → pool record: of these records or all, of one member or (empty) of every."""
         where = "TRUE" if records is None else f"record IN {LIST}"
         values = () if records is None else (listed(records),)
         statement = f"""SELECT record, member, origin, at, confidence, trust, state, own_confidence
@@ -401,28 +412,29 @@ class PoolRows(Store):
             WHERE {where} AND (? = '' OR member = ?) ORDER BY at, record"""  # noqa: S608 - literals
         rows = await self.select(statement, *values, member, member)
         return {
-            one: PoolRecord(one, who, of, from_micros(when), *rest)
-            for one, who, of, when, *rest in rows
+            record: PoolRecord(record, author, origin, from_micros(at), *rest)
+            for record, author, origin, at, *rest in rows
         }
 
     async def copies(self, member: str, origins: Iterable[str]) -> dict[str, str]:
-        """Return a member's record → its copy here, of those that have one."""
-        statement = f"SELECT origin, record FROM shared WHERE member = ? AND origin <> '' AND origin IN {LIST}"  # noqa: S608 - literals
+        """Return a member's record → its copy in the pool; records without a copy are left out."""
+        statement = f"""SELECT origin, record FROM shared
+            WHERE member = ? AND origin <> '' AND origin IN {LIST}"""  # noqa: S608 - literals
         return dict(await self.select(statement, member, listed(origins)))
 
     async def revoked(self) -> list[str]:
-        """Return the records that are being taken out."""
+        """Return the records that are being removed."""
         statement = "SELECT record FROM shared WHERE state = 'revoked' ORDER BY record"
         return [record for (record,) in await self.select(statement)]
 
     async def detach(self, records: Sequence[str]) -> None:
-        """Let records stay when what they were copied from is forgotten."""
+        """Separate records from their originals, so that they stay when those are forgotten."""
         statement = f"UPDATE shared SET origin = '' WHERE record IN {LIST}"  # noqa: S608 - literals
         await self.write(lambda db: db.execute(statement, (listed(records),)))
 
     async def roots(self, records: Iterable[str]) -> dict[str, list[Root]]:
-        """Return record → what it rests on."""
-        return await self.read(lambda db: {one: _roots(db, one) for one in records})
+        """Return record → its sources."""
+        return await self.read(lambda db: {record: _roots(db, record) for record in records})
 
     async def stances(self, records: Sequence[str]) -> dict[str, list[Stance]]:
         """Return record → the shared records that support or oppose it."""
@@ -436,60 +448,68 @@ class PoolRows(Store):
         return stances
 
     async def uses(self, records: Sequence[str]) -> dict[str, Uses]:
-        """Return record → who saw and who applied it."""
-        statement = f"SELECT record, member, applied FROM shared_use WHERE record IN {LIST} ORDER BY at, member"  # noqa: S608 - literals
-        found: dict[str, tuple[list[str], list[str]]] = {}
+        """Return record → the members who saw it and applied it; unseen records are left out."""
+        statement = f"""SELECT record, member, applied FROM shared_use WHERE record IN {LIST}
+            ORDER BY at, member"""  # noqa: S608 - literals
+        accessed: dict[str, list[str]] = {}
+        applied_by: dict[str, list[str]] = {}
         for record, member, applied in await self.select(statement, listed(records)):
-            accessed, used = found.setdefault(record, ([], []))
-            accessed.append(member)
-            used.extend([member] if applied else [])
-        return {record: Uses(tuple(one), tuple(two)) for record, (one, two) in found.items()}
+            accessed.setdefault(record, []).append(member)
+            if applied:
+                applied_by.setdefault(record, []).append(member)
+        return {
+            record: Uses(tuple(members), tuple(applied_by.get(record, ())))
+            for record, members in accessed.items()
+        }
 
     async def note_use(
         self, records: Iterable[str], member: str, at: datetime, *, applied: bool = False
     ) -> None:
-        """Keep that a member saw records, or applied them; their own are left out."""
+        """Note that a member saw or applied records; the member's own records are left out."""
         statement = """INSERT INTO shared_use (record, member, at, applied)
             SELECT record, ?2, ?3, ?4 FROM shared WHERE record = ?1 AND member <> ?2
             ON CONFLICT (record, member) DO UPDATE SET applied = 1 WHERE excluded.applied = 1"""
-        if rows := [(one, member, micros(at), int(applied)) for one in records]:
+        rows = [(record, member, micros(at), int(applied)) for record in records]
+        if rows:
             await self.write(lambda db: db.executemany(statement, rows))
 
     async def due(self, member: str, at: datetime, limit: int) -> list[Delivery]:
-        """Return what a member is to look at and has not acknowledged, the oldest first."""
+        """Return a member's due deliveries that are not acknowledged, the oldest first."""
         statement = """SELECT member, record, why, due_at, seq FROM inbox
             WHERE member = ? AND acked = 0 AND due_at <= ? ORDER BY due_at, seq LIMIT ?"""
         rows = await self.select(statement, member, micros(at), limit)
         return [
-            Delivery(who, record, why, from_micros(when), seq)
-            for who, record, why, when, seq in rows
+            Delivery(recipient, record, why, from_micros(due_at), seq)
+            for recipient, record, why, due_at, seq in rows
         ]
 
     async def acknowledge(self, member: str, seqs: Sequence[int]) -> list[str]:
-        """Let a member not hear of deliveries again; return of which record each was."""
-        statement = f"UPDATE inbox SET acked = 1 WHERE member = ? AND acked = 0 AND seq IN {NUMBERS} RETURNING record"  # noqa: S608 - literals
-        wanted = listed(seqs)
+        """Acknowledge a member's deliveries; return the record of each."""
+        statement = f"""UPDATE inbox SET acked = 1
+            WHERE member = ? AND acked = 0 AND seq IN {NUMBERS} RETURNING record"""  # noqa: S608 - literals
+        numbers = listed(seqs)
         return await self.write(
-            lambda db: [record for (record,) in db.execute(statement, (member, wanted))]
+            lambda db: [record for (record,) in db.execute(statement, (member, numbers))]
         )
 
     async def leave(self, member: str) -> None:
-        """Empty a member's inbox for good."""
+        """Delete a member's inbox."""
         await self.write(lambda db: db.execute("DELETE FROM inbox WHERE member = ?", (member,)))
 
     async def cites(self, records: Sequence[str] | None = None) -> dict[str, list[PoolCite]]:
-        """Return record of one's own → what of the pool it rests on; of all records when none are named."""
+        """Return the member's record → its cites of pool records; None is every record."""
         where = "TRUE" if records is None else f"record IN {LIST}"
         values = () if records is None else (listed(records),)
-        found: dict[str, list[PoolCite]] = {}
-        statement = f"SELECT record, id, relation, properties, gone FROM shared_cites WHERE {where} ORDER BY record, id"  # noqa: S608 - literals
-        for record, id_, relation, properties, gone in await self.select(statement, *values):
-            given = cast("Mapping[str, JSON]", json.loads(properties))
-            found.setdefault(record, []).append(PoolCite(id_, relation, given, bool(gone)))
-        return found
+        statement = f"""SELECT record, id, relation, properties, gone FROM shared_cites
+            WHERE {where} ORDER BY record, id"""  # noqa: S608 - literals
+        cites: dict[str, list[PoolCite]] = {}
+        for record, id_, relation, stored, gone in await self.select(statement, *values):
+            properties = cast("Mapping[str, JSON]", json.loads(stored))
+            cites.setdefault(record, []).append(PoolCite(id_, relation, properties, bool(gone)))
+        return cites
 
     async def mark_gone(self, ids: Sequence[str]) -> None:
-        """Mark what rests on records that were withdrawn from the pool."""
+        """Mark the cites of records that were withdrawn from the pool."""
         statement = f"UPDATE shared_cites SET gone = 1 WHERE id IN {LIST}"  # noqa: S608 - literals
         await self.write(lambda db: db.execute(statement, (listed(ids),)))
 

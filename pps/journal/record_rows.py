@@ -1,7 +1,8 @@
-"""Records: which node a turn is the source of, and for packs' kinds fields, relations, moves, cites.
+"""Records: the node of a turn, and for packs' kinds also fields, relations, moves and cites.
 
-A record's words are a turn's. A record of a pack's kind is made and changed together with the turn,
-its job and its version, all or nothing. A titled text has its row once the turn's job made its node.
+The text of a record is a turn's text. A record of a pack's kind is made and changed together with
+its turn, its job and its version, in one transaction. A titled text gets its row once the turn's
+job has made its node.
 """
 
 from __future__ import annotations
@@ -39,12 +40,17 @@ T = TypeVar("T")
 
 _RELATION = "id, source, type, target, at, properties, actor"
 FieldValue: TypeAlias = tuple[float | None, str | None, int | None]
-"""What a field is found by: a number, a text, or a time in microseconds."""
+"""The indexed value of a field: a number, a text, or a time in microseconds."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """A relation whose row the graph does not have as it is; ``ended_at`` tells that it no longer holds."""
+    """A relation that the graph does not have yet as its row says.
+
+    Attributes:
+        ended_at: When it stopped holding; None while it holds.
+        changes: How often the row changed since the graph last had it.
+    """
 
     relation: Relation
     ended_at: datetime | None
@@ -52,71 +58,74 @@ class Pending:
 
 
 class RecordRows:
-    """The records of one ``memory.db`` as one transaction sees them; what it raises undoes all of it."""
+    """The records of one memory inside one transaction; an exception undoes all of it."""
 
     def __init__(self, db: Connection, listeners: TurnListeners | None = None) -> None:
         self._db = db
         self._listeners = listeners
 
     def beside(self, work: Callable[[Connection], T]) -> T:
-        """Run ``work`` on other tables, in the same transaction."""
+        """Run ``work`` on other tables in the same transaction."""
         return work(self._db)
 
     def find(self, ids: Iterable[str]) -> dict[str, Record]:
-        """Return id → record, by the ids of nodes or of turns; those that are none are left out."""
-        wanted = listed(ids)
-        found = self._select(f"(r.node IN {LIST} OR r.turn IN {LIST})", wanted, wanted)
-        return {id_: one for one in found for id_ in (one.id, one.turn)}
+        """Return id → record, by ids of nodes or turns; each record stands under both of its ids.
+
+        Ids that are no record's are left out.
+        """
+        id_list = listed(ids)
+        by_id: dict[str, Record] = {}
+        for record in self._select(f"(r.node IN {LIST} OR r.turn IN {LIST})", id_list, id_list):
+            by_id[record.id] = record
+            by_id[record.turn] = record
+        return by_id
 
     def titled(self, title: str, kind: str = "") -> list[Record]:
-        """Return the records of a title, case and space folded, oldest first; of one kind where it is given."""
+        """Return the records of a title, case and space folded, oldest first; empty is any kind."""
         if kind:
             return self._select("r.kind = ? AND r.folded = ?", kind, fold(title))
         return self._select("r.folded = ?", fold(title))
 
     def kinds_of(self, nodes: Iterable[str]) -> dict[str, str]:
-        """Return node → its kind: of records as they are, of other nodes as the graph has them."""
-        wanted = listed(nodes)
-        found = dict(
-            self._db.execute(
-                f"SELECT uuid, kind FROM node WHERE uuid IN {LIST}",  # noqa: S608 - literals
-                (wanted,),
-            ).fetchall()
-        )
-        return found | {one.id: one.kind for one in self._select(f"r.node IN {LIST}", wanted)}
+        """Return node → its kind: a record's own, and that in the graph for every other node."""
+        id_list = listed(nodes)
+        statement = f"SELECT uuid, kind FROM node WHERE uuid IN {LIST}"  # noqa: S608 - literals
+        kinds = dict(self._db.execute(statement, (id_list,)).fetchall())
+        for record in self._select(f"r.node IN {LIST}", id_list):
+            kinds[record.id] = record.kind
+        return kinds
 
     def candidates(self, end: str, path: str = "id") -> list[Titled]:
-        """Return the nodes that an id, the beginning of one, or a title stands for, with their kinds; records first.
+        """Return the nodes that an id, its beginning or a title stands for, with their kinds.
 
-        Several only where several have that title; none where the id or title is nothing of this memory.
+        Only a title can stand for several. Empty for an id or title that this memory does not have.
         """
-        found = graph_queries.candidates(self._db, end, path)
-        if len(found) != 1 or found[0].kind:
-            return found
-        [given] = found
-        kinds = self.kinds_of([given.id])
-        if given.id in kinds:
-            return [Titled(given.id, kinds[given.id])]
-        return [Titled(one.id, one.kind, is_record=True) for one in self.find([given.id]).values()][
-            :1
-        ]
+        items = graph_queries.candidates(self._db, end, path)
+        if len(items) != 1 or items[0].kind:
+            return items
+        id_ = items[0].id
+        kinds = self.kinds_of([id_])
+        if id_ in kinds:
+            return [Titled(id_, kinds[id_])]
+        record = self.find([id_]).get(id_)  # by the id of its turn
+        return [Titled(record.id, record.kind, is_record=True)] if record else []
 
     def whole(self, ids: Sequence[str], path: str = "id") -> list[str]:
-        """Return the ids that ids, their beginnings or titles stand for; unknown ones as they are.
+        """Return the id that each id, beginning or title stands for; unknown texts stay.
 
         Raises:
-            InvalidRequest: Several have that title; they are listed with their ids.
+            InvalidRequest: A title stands for several items; the error lists them with their ids.
         """
         return graph_queries.whole(self._db, ids, strict=False, path=path)
 
     def cited(self, ids: Iterable[str]) -> dict[str, CiteKind]:
-        """Return id → what it is, for ids of this memory's records, turns and facts."""
-        wanted = listed(ids)
+        """Return id → its kind of cite, for the ids of this memory's records, turns and facts."""
+        id_list = listed(ids)
         rows = self._db.execute(
             f"""SELECT uuid, 'fact' FROM fact WHERE uuid IN {LIST}
                 UNION ALL SELECT uuid, 'turn' FROM turns WHERE uuid IN {LIST}
                 UNION ALL SELECT node, 'record' FROM records WHERE node IN {LIST}""",  # noqa: S608 - literals
-            (wanted,) * 3,
+            (id_list,) * 3,
         ).fetchall()
         return {id_: cast("CiteKind", kind) for id_, kind in rows}
 
@@ -125,12 +134,15 @@ class RecordRows:
         turn: turns.Prepared,
         payload: JobPayload,
         record: Record,
-        was: Sequence[versions.Version] = (),
+        earlier_versions: Sequence[versions.Version] = (),
     ) -> int:
-        """Keep a new record with its turn, its job and its first version, or those it had elsewhere; return the job."""
+        """Insert a new record with its turn, its job and its first version; return the job's id.
+
+        ``earlier_versions`` are those that an imported record had in another memory.
+        """
         stored, _ = turns.insert(self._db, turn, anew=True)
-        for one in was:
-            versions.put(self._db, stored.uuid, one)
+        for version in earlier_versions:
+            versions.put(self._db, stored.uuid, version)
         versions.put_first(self._db, stored, payload)
         if self._listeners is not None:
             self._listeners.tell(self._db, stored)
@@ -140,9 +152,9 @@ class RecordRows:
         return job
 
     def change(self, record: Record, change: ChangeType, rework: Rework) -> tuple[Record, int]:
-        """Keep a record as it is now; return it with its version, and the id of its job, 0 when nothing changed.
+        """Save a changed record; return it with its version, and the id of its job.
 
-        Raises Revising while its job is running.
+        The job's id is 0 when nothing changed. Raises Revising while its job is running.
         """
         revised = versions.revise(self._db, record.turn, change, record.actor, rework)
         if not revised.changed:
@@ -152,20 +164,20 @@ class RecordRows:
         return record, revised.job_id
 
     def bump(self, record: Record) -> Record:
-        """Keep another version of a record whose words stay: what it rests on changed."""
+        """Save another version of a record whose text stays: only its cites changed."""
         last = versions.of(self._db, record.turn)[-1]
         versions.put(self._db, record.turn, last)
-        at, number = now(), last.number + 1
-        versions.put(
-            self._db,
-            record.turn,
-            replace(last, number=number, change="modified", actor=record.actor, at=at),
+        at = now()
+        next_version = replace(
+            last, number=last.number + 1, change="modified", actor=record.actor, at=at
         )
-        self._put(record := replace(record, version=number, updated_at=at))
+        versions.put(self._db, record.turn, next_version)
+        record = replace(record, version=next_version.number, updated_at=at)
+        self._put(record)
         return record
 
     def put_fields(self, node: str, fields: Mapping[str, FieldValue]) -> None:
-        """Replace what a record is found by."""
+        """Replace the indexed values of a record's fields."""
         self._db.execute("DELETE FROM record_field WHERE node = ?", (node,))
         rows = [(node, name, *value) for name, value in fields.items()]
         self._db.executemany(
@@ -173,7 +185,7 @@ class RecordRows:
         )
 
     def relate(self, relation: Relation) -> bool:
-        """Keep a relation, or what it is from now on; return whether it did not hold before."""
+        """Insert or update a relation; return True when it did not hold before."""
         known = self._db.execute(
             "SELECT ended_at, properties, actor FROM record_relations WHERE id = ?", (relation.id,)
         ).fetchone()
@@ -181,10 +193,14 @@ class RecordRows:
         if known and known[:2] == (0, properties):
             return False
         self._db.execute(
-            """INSERT INTO record_relations (id, source, type, target, properties, actor, at, pending)
-                VALUES (?, ?, ?, ?, ?, ?, ?, 1) ON CONFLICT (id) DO UPDATE SET properties = excluded.properties,
-                actor = CASE WHEN record_relations.ended_at > 0 THEN excluded.actor ELSE record_relations.actor END,
-                at = CASE WHEN record_relations.ended_at > 0 THEN excluded.at ELSE record_relations.at END,
+            """INSERT INTO record_relations (
+                    id, source, type, target, properties, actor, at, pending
+                ) VALUES (?, ?, ?, ?, ?, ?, ?, 1)
+                ON CONFLICT (id) DO UPDATE SET properties = excluded.properties,
+                actor = CASE WHEN record_relations.ended_at > 0
+                    THEN excluded.actor ELSE record_relations.actor END,
+                at = CASE WHEN record_relations.ended_at > 0
+                    THEN excluded.at ELSE record_relations.at END,
                 ended_at = 0, pending = record_relations.pending + 1""",
             (
                 relation.id,
@@ -204,76 +220,77 @@ class RecordRows:
         return self._db.execute(statement, (fact,)).fetchone() is not None
 
     def end(self, relations: Sequence[str], at: datetime) -> None:
-        """Let relations no longer hold."""
+        """End relations, by their ids."""
         self._db.execute(
-            f"UPDATE record_relations SET ended_at = ?, pending = pending + 1 WHERE ended_at = 0 AND id IN {LIST}",  # noqa: S608 - literals
+            f"""UPDATE record_relations SET ended_at = ?, pending = pending + 1
+                WHERE ended_at = 0 AND id IN {LIST}""",  # noqa: S608 - literals
             (micros(at), listed(relations)),
         )
 
     def relations(self, nodes: Sequence[str]) -> list[Relation]:
-        """Return what joins any of some nodes and holds, oldest first."""
-        wanted = listed(nodes)
-        return [
-            _relation(row)
-            for row in self._db.execute(
-                f"""SELECT {_RELATION} FROM record_relations WHERE ended_at = 0
-                    AND (source IN {LIST} OR target IN {LIST}) ORDER BY at, id""",  # noqa: S608 - literals
-                (wanted, wanted),
-            )
-        ]
+        """Return the relations that begin or end at these nodes and hold, oldest first."""
+        id_list = listed(nodes)
+        statement = f"""SELECT {_RELATION} FROM record_relations WHERE ended_at = 0
+            AND (source IN {LIST} OR target IN {LIST}) ORDER BY at, id"""  # noqa: S608 - literals
+        return [_relation(row) for row in self._db.execute(statement, (id_list, id_list))]
 
     def relations_of(self, ids: Sequence[str]) -> list[Relation]:
-        """Return relations by their ids, those that hold."""
+        """Return the relations of these ids that hold."""
         statement = f"SELECT {_RELATION} FROM record_relations WHERE ended_at = 0 AND id IN {LIST}"  # noqa: S608 - literals
         return [_relation(row) for row in self._db.execute(statement, (listed(ids),))]
 
     def kinds_written(self, ids: Iterable[str]) -> list[str]:
-        """Return the kinds of the records that some ids are, and of those that relations of these ids begin at.
+        """Return the kinds that a change of these ids writes, sorted.
 
-        A relation that ends at one of these records goes with it, and is no one else's.
+        These are the kinds of the records among the ids, and the kinds of the sources of the
+        relations among them. A relation that ends at one of the records is erased with it, so its
+        source does not count.
         """
-        records = self.find(wanted := list(ids))
+        id_list = list(ids)
+        records = self.find(id_list)
         statement = f"SELECT source, target FROM record_relations WHERE id IN {LIST}"  # noqa: S608 - literals
-        ends = self._db.execute(statement, (listed(wanted),)).fetchall()
+        ends = self._db.execute(statement, (listed(id_list),)).fetchall()
         sources = self.kinds_of([source for source, target in ends if target not in records])
-        return sorted({*(one.kind for one in records.values()), *sources.values()})
+        return sorted({*(record.kind for record in records.values()), *sources.values()})
 
     def put_cites(self, record: str, cites: Iterable[Cite]) -> bool:
-        """Let a record rest on these alone; return whether that is another set than before."""
-        after = {one.id: one for one in cites}
-        before = {one.id for one in self.cites([record]).get(record, ())}
+        """Replace a record's cites; return True when the set of cited ids changed."""
+        after = {cite.id: cite for cite in cites}
+        before = {cite.id for cite in self.cites([record]).get(record, ())}
         if before == after.keys():
             return False
         self._db.execute("DELETE FROM record_cites WHERE record = ?", (record,))
-        rows = [(record, one.id, one.kind, one.gone) for one in after.values()]
+        rows = [(record, cite.id, cite.kind, cite.gone) for cite in after.values()]
         self._db.executemany(
             "INSERT INTO record_cites (record, id, kind, gone) VALUES (?, ?, ?, ?)", rows
         )
         return True
 
     def cites(self, records: Iterable[str]) -> dict[str, tuple[Cite, ...]]:
-        """Return record → what it cites."""
-        found: dict[str, list[Cite]] = {}
-        statement = f"SELECT record, kind, id, gone FROM record_cites WHERE record IN {LIST} ORDER BY kind, id"  # noqa: S608 - literals
+        """Return record → its cites; records without any are left out."""
+        cites_of: dict[str, list[Cite]] = {}
+        statement = f"""SELECT record, kind, id, gone FROM record_cites WHERE record IN {LIST}
+            ORDER BY kind, id"""  # noqa: S608 - literals
         for record, kind, id_, gone in self._db.execute(statement, (listed(records),)):
-            found.setdefault(record, []).append(Cite(kind, id_, bool(gone)))
-        return {record: tuple(cites) for record, cites in found.items()}
+            cites_of.setdefault(record, []).append(Cite(kind, id_, bool(gone)))
+        return {record: tuple(cites) for record, cites in cites_of.items()}
 
     def note_move(self, move: Transition) -> None:
-        """Keep a move of a record's life cycle."""
+        """Insert a move of a record's life cycle."""
         self._db.execute(
-            "INSERT INTO transitions (record, before, after, actor, at, why) VALUES (?, ?, ?, ?, ?, ?)",
+            """INSERT INTO transitions (record, before, after, actor, at, why)
+                VALUES (?, ?, ?, ?, ?, ?)""",
             (move.record, move.before, move.after, move.actor, micros(move.at), move.why),
         )
 
     def moves(self, records: Iterable[str]) -> list[Transition]:
-        """Return the moves of some records, oldest first."""
-        statement = f"""SELECT record, before, after, actor, at, why FROM transitions WHERE record IN {LIST}
-            ORDER BY seq"""  # noqa: S608 - literals
+        """Return the moves of these records, oldest first."""
+        statement = f"""SELECT record, before, after, actor, at, why FROM transitions
+            WHERE record IN {LIST} ORDER BY seq"""  # noqa: S608 - literals
         rows = self._db.execute(statement, (listed(records),))
         return [
-            Transition(node, before, to, who, from_micros(at), why)
-            for node, before, to, who, at, why in rows
+            Transition(record, before, after, actor, from_micros(at), why)
+            for record, before, after, actor, at, why in rows
         ]
 
     def every(self) -> list[Record]:
@@ -285,12 +302,15 @@ class RecordRows:
 
     def _put(self, record: Record) -> None:
         self._db.execute(
-            """INSERT INTO records (turn, node, kind, title, folded, summary, fields, status, state, version, pack,
-                pack_version, updated_at, actor, author) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+            """INSERT INTO records (
+                    turn, node, kind, title, folded, summary, fields, status, state, version, pack,
+                    pack_version, updated_at, actor, author
+                ) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
                 ON CONFLICT (turn) DO UPDATE SET kind = excluded.kind, title = excluded.title,
                 folded = excluded.folded, summary = excluded.summary, fields = excluded.fields,
-                status = excluded.status, state = excluded.state, version = excluded.version, pack = excluded.pack,
-                pack_version = excluded.pack_version, updated_at = excluded.updated_at, actor = excluded.actor""",
+                status = excluded.status, state = excluded.state, version = excluded.version,
+                pack = excluded.pack, pack_version = excluded.pack_version,
+                updated_at = excluded.updated_at, actor = excluded.actor""",
             (
                 record.turn,
                 record.id,
@@ -315,10 +335,10 @@ Use: TypeAlias = Callable[[RecordRows], T]
 
 
 class RecordStore:
-    """The records of one ``memory.db``, of titled texts and of packs' kinds.
+    """The records of one memory: of titled texts and of packs' kinds.
 
-    ``write``, ``read``, ``graph`` and ``page`` know records of packs' kinds alone. The other methods
-    answer for every record. Errors and durability as for ``Journal``.
+    ``write``, ``read``, ``graph`` and ``page`` see only records of packs' kinds; the other methods
+    see every record. Errors and durability as for ``Journal``.
     """
 
     def __init__(self, writer: Writer, readers: Readers, listeners: TurnListeners) -> None:
@@ -329,7 +349,7 @@ class RecordStore:
         self._graph: RecordGraph | None = None
 
     async def write(self, work: Use[T]) -> T:
-        """Run ``work`` in one transaction; what it raises undoes everything."""
+        """Run ``work`` in one transaction; an exception undoes everything."""
         try:
             return await self._writer.write(lambda db: work(RecordRows(db, self._listeners)))
         finally:
@@ -341,28 +361,32 @@ class RecordStore:
         return await self._readers.read(lambda db: work(RecordRows(db)))
 
     def touch(self) -> None:
-        """Note that records changed: what was read of all of them is read again."""
+        """Note that records changed, so that ``graph`` is read again."""
         self._stamp += 1
 
     async def graph(self) -> RecordGraph:
-        """Return every record and the relations that hold among them; the same object until something is written."""
+        """Return every record and the relations that hold among them.
+
+        The same object until records change.
+        """
         stamp = self._stamp
         if self._graph is None or self._graph.stamp != stamp:
             self._graph = await self._readers.read(lambda db: _graph(db, stamp))
         return self._graph
 
     async def page(self, wanted: RecordSelection, limit: int, cursor: str) -> RecordRowPage:
-        """Return the records after a cursor, in order. InvalidRequest for a cursor that is none."""
+        """Return the records after a cursor, in order; InvalidRequest for an invalid cursor."""
         return await self._readers.read(
             partial(select_page, wanted=wanted, limit=limit, cursor=cursor)
         )
 
     async def pending(self, limit: int) -> list[Pending]:
-        """Return relations that the graph does not have as they are, and whose ends it has."""
+        """Return relations that the graph lacks or has otherwise, and whose nodes it has."""
 
         def work(db: Connection) -> list[Pending]:
             rows = db.execute(
-                f"""SELECT {_RELATION}, ended_at, pending FROM record_relations AS l WHERE pending > 0
+                f"""SELECT {_RELATION}, ended_at, pending FROM record_relations AS l
+                    WHERE pending > 0
                     AND EXISTS (SELECT 1 FROM node WHERE uuid = l.source)
                     AND EXISTS (SELECT 1 FROM node WHERE uuid = l.target)
                     LIMIT ?""",  # noqa: S608 - literals
@@ -376,8 +400,8 @@ class RecordStore:
         return await self._readers.read(work)
 
     async def projected(self, done: Sequence[Pending]) -> None:
-        """Note that the graph has relations as they were read; one that changed meanwhile waits on."""
-        rows = [(one.relation.id, one.changes) for one in done]
+        """Note that the graph has these relations; one that changed meanwhile stays pending."""
+        rows = [(pending.relation.id, pending.changes) for pending in done]
         await self._writer.write(
             lambda db: db.executemany(
                 "UPDATE record_relations SET pending = 0 WHERE id = ? AND pending = ?", rows
@@ -385,26 +409,26 @@ class RecordStore:
         )
 
     async def of_turns(self, turns: Sequence[str]) -> dict[str, str]:
-        """Return turn → its record, for those that have one."""
+        """Return turn → the node of its record; turns without a record are left out."""
         query = f"SELECT turn, node FROM records WHERE turn IN {LIST}"  # noqa: S608 - literals
         return dict(await self._rows(query, listed(turns)))
 
     async def of_nodes(self, nodes: Sequence[str]) -> dict[str, str]:
-        """Return record → the turn that it comes from, for those nodes that are records."""
+        """Return node → the turn that is its source; nodes that are no record are left out."""
         return await self._readers.look_up(partial(_turns_of, nodes=nodes), len(nodes))
 
     async def texts(self, nodes: Sequence[str]) -> dict[str, Turn]:
-        """Return record → the turn whose text it is, for those nodes that are records."""
+        """Return node → the turn whose text it is; nodes that are no record are left out."""
 
         def work(db: Connection) -> dict[str, Turn]:
             turn_ids = _turns_of(db, nodes)
-            found = {turn.uuid: turn for turn in turns.get_many(db, list(turn_ids.values()))}
-            return {node: found[turn] for node, turn in turn_ids.items() if turn in found}
+            by_id = {turn.uuid: turn for turn in turns.get_many(db, list(turn_ids.values()))}
+            return {node: by_id[turn] for node, turn in turn_ids.items() if turn in by_id}
 
         return await self._readers.look_up(work, len(nodes))
 
     async def times(self, nodes: Sequence[str]) -> dict[str, datetime]:
-        """Return node → when what it tells of happened; see ``node_times``."""
+        """Return node → its event time; see ``node_times``."""
         return await self._readers.read(partial(node_times, nodes=nodes))
 
     async def nodes(self) -> set[str]:
@@ -412,12 +436,12 @@ class RecordStore:
         return {node for (node,) in await self._rows("SELECT node FROM records")}
 
     async def turns_of_packs(self) -> set[str]:
-        """Return the turns of records of packs' kinds: they have no vectors, their records do."""
+        """Return the turns of records of packs' kinds: the records have vectors, the turns none."""
         query = f"SELECT r.turn FROM records AS r WHERE {OF_A_PACK}"  # noqa: S608 - literals
         return {turn for (turn,) in await self._rows(query)}
 
     async def plain_nodes_named(self, titles: Iterable[str]) -> dict[str, str]:
-        """Return folded title → the plain node (a ``Thing``, no record) that has it as a name."""
+        """Return folded title → the node of that name that is a plain ``Thing`` and no record."""
 
         def look(db: Connection) -> dict[str, str]:
             named = graph_queries.resolve(db, [*titles])
@@ -431,7 +455,7 @@ class RecordStore:
         return await self._readers.read(look)
 
     async def linking(self, folded: Sequence[str]) -> list[tuple[str, str]]:
-        """Return (folded title, turn) for the turns that link to any of these, oldest first."""
+        """Return (folded title, turn) for the turns that link to these titles, oldest first."""
         query = f"""SELECT l.folded, l.turn FROM turn_links AS l JOIN turns AS t ON t.uuid = l.turn
             WHERE l.folded IN {LIST} ORDER BY t.seq"""  # noqa: S608 - literals
         return await self._rows(query, listed(folded))
@@ -443,9 +467,14 @@ class RecordStore:
 def put_records(
     db: Connection, nodes: Mapping[str, str], links: Mapping[str, Sequence[str]]
 ) -> None:
-    """Note turn → record, and turn → the titles that it links to, in place of its earlier ones.
+    """Save the node of each turn, and replace the titles that each turn links to.
 
-    A turn that was forgotten meanwhile is passed over; a title need not exist yet.
+    Args:
+        db: The connection of the transaction.
+        nodes: Turn → the node that it is the source of.
+        links: Turn → titles it links to; a title need not exist yet.
+
+    A turn that was forgotten meanwhile is skipped.
     """
     pairs = [(node, turn) for turn, node in nodes.items()]
     db.executemany("DELETE FROM records WHERE node = ? AND turn <> ?", pairs)
@@ -463,12 +492,15 @@ def put_records(
 
 
 def move_record(db: Connection, old: str, new: str) -> None:
-    """Let a record be another node."""
+    """Give a record another node."""
     db.execute("UPDATE records SET node = ? WHERE node = ?", (new, old))
 
 
 def repoint(db: Connection, from_: Sequence[str], to: Sequence[str], node: str) -> None:
-    """Let relations begin, and others end, at another node: two became one, or two again."""
+    """Move relations to another node, after a merge or its undoing.
+
+    The relations ``from_`` begin at the node afterwards, the relations ``to`` end at it.
+    """
     for column, ids in (("source", from_), ("target", to)):
         db.execute(
             f"UPDATE record_relations SET {column} = ? WHERE id IN {LIST}",  # noqa: S608
@@ -479,18 +511,20 @@ def repoint(db: Connection, from_: Sequence[str], to: Sequence[str], node: str) 
 def forget(
     db: Connection, turns: Sequence[str], facts: Sequence[str], nodes: Sequence[str]
 ) -> None:
-    """Drop what records say of things that are forgotten, and mark the records that cite them."""
-    gone, ends, edges = listed([*turns, *facts, *nodes]), listed(nodes), listed(facts)
-    db.execute(f"UPDATE record_cites SET gone = 1 WHERE id IN {LIST}", (gone,))  # noqa: S608 - literals
+    """Drop fields, moves, cites and relations of forgotten items; mark cites of them as gone."""
+    gone_list = listed([*turns, *facts, *nodes])
+    node_list = listed(nodes)
+    fact_list = listed(facts)
+    db.execute(f"UPDATE record_cites SET gone = 1 WHERE id IN {LIST}", (gone_list,))  # noqa: S608 - literals
     for table, column in (
         ("record_field", "node"),
         ("transitions", "record"),
         ("record_cites", "record"),
     ):
-        db.execute(f"DELETE FROM {table} WHERE {column} IN {LIST}", (ends,))  # noqa: S608 - literals
+        db.execute(f"DELETE FROM {table} WHERE {column} IN {LIST}", (node_list,))  # noqa: S608 - literals
     db.execute(
         f"DELETE FROM record_relations WHERE source IN {LIST} OR target IN {LIST} OR id IN {LIST}",  # noqa: S608 - literals
-        (ends, ends, edges),
+        (node_list, node_list, fact_list),
     )
 
 
@@ -505,11 +539,13 @@ def _turns_of(db: Connection, nodes: Sequence[str]) -> dict[str, str]:
 
 
 def _graph(db: Connection, stamp: int) -> RecordGraph:
-    records = {one.id: one for one in RecordRows(db).every()}
+    records = {record.id: record for record in RecordRows(db).every()}
     rows = db.execute(
         f"SELECT {_RELATION} FROM record_relations WHERE ended_at = 0 ORDER BY at, id"  # noqa: S608
     )
     relations = tuple(
-        one for one in map(_relation, rows) if one.source in records and one.target in records
+        relation
+        for relation in map(_relation, rows)
+        if relation.source in records and relation.target in records
     )
     return RecordGraph(records, relations, stamp)
