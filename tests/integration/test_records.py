@@ -17,7 +17,7 @@ from pps.core.values import Fact, Node, NodeDraft, RelationDraft, Turn
 from pps.graph.graph_store import GraphChange
 from pps.index.indexes import FOLLOWERS, Follower, IndexDoc
 from pps.journal.change_log import log_changes
-from pps.journal.db import Work, nothing, tally
+from pps.journal.db import Work, nothing, tally_rows
 from pps.journal.entries import Change
 from pps.memory import Memory
 from tests.waiting import PATIENCE_S
@@ -305,7 +305,7 @@ async def test_a_drain_ends_although_there_is_always_something_new(
 
 
 async def test_what_is_being_written_is_not_taken_for_gone_by_another_drain(
-    app: App, memory: Memory, monkeypatch: pytest.MonkeyPatch
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ids = [(await memory.records.add_event(text, title=text)).node_id for text in ("Mill", "Weir")]
     parts = memory.parts
@@ -324,5 +324,5 @@ async def test_what_is_being_written_is_not_taken_for_gone_by_another_drain(
     await memory.records.relate([RelationDraft(*ids, "feeds")])
     await asyncio.gather(*drains)
     assert len(drains) == 1
-    file = app.registry.get("ana").folder / "data" / "memory.db"
-    assert tally(file, memory.entity.group, parts.self_node).edges == 1
+    counts = await parts.journal.read(partial(tally_rows, own=parts.self_node))
+    assert counts.edges == 1
