@@ -1,8 +1,8 @@
-"""Forgetting: what hangs on an id is found first, shown, and then removed in one transaction, or not at all.
+"""Forgetting: plan what an id takes with it, show that, then remove it in one transaction.
 
-The transaction also puts what is forgotten for a while into the recycle bin, settles what the rest closes now, and notes
-what anchors' files and the indexes still hold. They follow at once; where one cannot, the receipt names it, and the next
-forget, an idle worker or the next start tries again.
+The transaction also moves softly forgotten items into the recycle bin, recomputes closings, and
+notes which anchors' files and indexes still hold forgotten text. These follow at once. When one of
+them fails, the receipt names it, and the next forget, an idle worker or the next start tries again.
 """
 
 from __future__ import annotations
@@ -57,15 +57,17 @@ from pps.journal.journal import Journal
 from pps.journal.merge_rows import forget_merges
 from pps.journal.tie_rows import Ties
 
-MAX_IDS, MAX_WHY = 500, 500
-_MOST_LINES, _LINE = 5, 100
+MAX_IDS = 500
+MAX_WHY = 500
+_MOST_LINES = 5
+_LINE_LENGTH = 100
 _TRACES = "forgotten"
-"""Key of what files still hold of something forgotten."""
+"""Key in ``meta`` of the note about files that still hold forgotten text."""
 _UNFINISHED = "forgetting"
-"""Key of a plan that a PPS without transactions of several steps had begun to carry out."""
+"""Key in ``meta`` of a plan that an old PPS, without transactions of several steps, had begun."""
 _ALL = 100_000
 Check: TypeAlias = Callable[[Sequence[str], Sequence[str]], Awaitable[None]]
-"""Raises when one of the turns, facts and nodes that would go, or a kind of record, may not be changed."""
+"""Called with ids of turns, facts and nodes, and kinds of records; raises if one is protected."""
 
 
 class Forgetter:
@@ -93,31 +95,35 @@ class Forgetter:
         self._mentions = MentionFinder(client, journal, anchors)
 
     async def whole(self, ids: Sequence[str]) -> list[str]:
-        """Wait a moment for what was acknowledged to be saved; return ids with beginnings replaced by whole ones."""
+        """Return ids with beginnings of ids replaced by whole ones.
+
+        Waits up to 5 s for acknowledged turns to be saved.
+        """
         await self._worker.saved(5.0)
         return await self._journal.begun(ids)
 
     async def with_names(self, ids: Sequence[str], *, dry_run: bool) -> list[str]:
-        """Return ids with titles and names among them replaced by the ids of records and nodes; what is neither stays.
+        """Return ids with names of nodes and titles of records replaced by their ids.
 
-        What is erased is never guessed: every record and node that is called so counts.
+        Anything else stays as it is.
 
         Raises:
-            InvalidRequest: Several are called so; or it is no dry run: what goes by a name is shown first.
+            InvalidRequest: Several nodes or records have the name; or a name in a call that is no
+                dry run: the caller must see first what the name stands for.
         """
-        slugs = set(await self._slugs([one for one in ids if not is_uuid(one)]))
-        found: list[str] = []
+        slugs = set(await self._slugs([id_ for id_ in ids if not is_uuid(id_)]))
+        resolved: list[str] = []
         for number, name in enumerate(ids):
             is_id = is_uuid(name) or name.removeprefix("anchor:") in slugs
-            called = [] if is_id else await self._journal.titled(name)
-            if len(called) > 1:
-                raise ambiguous(f"ids[{number}]", called)
-            if called and not dry_run:
+            matches = [] if is_id else await self._journal.titled(name)
+            if len(matches) > 1:
+                raise ambiguous(f"ids[{number}]", matches)
+            if matches and not dry_run:
                 raise InvalidRequest(
                     f"ids[{number}]", "is a name: a dry run shows what goes, and the id to give"
                 )
-            found.append(called[0].id if called else name)
-        return found
+            resolved.append(matches[0].id if matches else name)
+        return resolved
 
     async def forget(
         self,
@@ -128,28 +134,27 @@ class Forgetter:
         softly: Softly | None = None,
         along: Sequence[MentionKind] | None = None,
     ) -> Forgotten:
-        """Plan, and unless it is a dry run carry out, the removal of ids and slugs.
-
-        Softly it can be restored for a while; else it is erased for good, from the recycle bin too.
+        """Plan the removal of ids and slugs and, unless it is a dry run, carry it out.
 
         Args:
-            ids: Of turns, facts and nodes; slugs of anchors.
+            ids: Ids of turns, facts and nodes; slugs of anchors.
             dry_run: Nothing is changed.
-            check: Raises when something that goes may not be changed.
-            softly: Who forgets and why; None is for good.
-            along: Kinds of what mentions it that go too. What mentions it is looked for unless this is None.
+            check: Raises when something that would go is protected.
+            softly: Who forgets and why: it can be restored for a while. None erases it for good,
+                from the recycle bin too.
+            along: Kinds of mentioning items that go too. None does not search for mentions.
 
         Raises:
-            InvalidRequest: No id, more than 500, or the entity's own node; or what ``check`` raises.
-            NotFound: One of them is not this entity's; nothing was changed.
-            StoreConflict: A text is being taken in and it does not end; nothing was changed, try again.
+            InvalidRequest: No id, more than 500 or the entity's own node; or ``check`` raised it.
+            NotFound: An id is not of this entity; nothing was changed.
+            StoreConflict: A job did not end in time; nothing was changed, try again.
         """
         _check_number(ids)
         if dry_run:
             plan, rows, mentions = await self._checked(ids, check, softly, along)
             items = await self._items(plan)
             return replace(
-                self._said(plan, rows, softly, dry_run=True),
+                self._receipt(plan, rows, softly, dry_run=True),
                 asked=tuple(dict.fromkeys(ids)),
                 shown=_lines(plan, items),
                 items=items,
@@ -157,53 +162,54 @@ class Forgetter:
                 upgrade_copy=not softly and self._journal.has_copy,
                 moved_copy=not softly and self._journal.erase_other_copy is not None,
             )
-        async with (
-            self._worker.held()
-        ):  # a job in hand would bring back what is forgotten meanwhile
+        # A running job could write again what is forgotten meanwhile.
+        async with self._worker.held():
             await self.resume()
             plan, rows, mentions = await self._checked(ids, check, softly, along)
-            plan = replace(plan, told=await self._told(plan))
+            plan = replace(plan, told=await self._turns_losing_payload(plan))
             if softly:
                 rows = [await self.bin.taken(plan, softly)]
             pending = await self._carry_out(plan, partial(_begin, plan=plan, rows=rows))
         self._worker.notify()  # turns may have to be read again, and the command waits for fewer
-        done = self._said(plan, rows, softly, dry_run=False)
-        return replace(done, mentions=mentions and mentions.report(), pending=pending)
+        receipt = self._receipt(plan, rows, softly, dry_run=False)
+        return replace(receipt, mentions=mentions and mentions.report(), pending=pending)
 
     async def names(self, ids: Sequence[str]) -> list[str]:
-        """Return the names of the nodes that some whole ids or names stand for, aliases included."""
-        nodes: list[str] = []
-        for one in ids:
-            nodes += (
-                [one] if is_uuid(one) else [node.id for node in await self._journal.titled(one)]
-            )
-        found = await self._client.nodes(nodes)
-        return [name for node in found for name in (node.name, *node.aliases)]
+        """Return the names of the nodes with some ids or names, aliases included."""
+        uuids: list[str] = []
+        for id_ in ids:
+            if is_uuid(id_):
+                uuids.append(id_)
+            else:
+                uuids += [match.id for match in await self._journal.titled(id_)]
+        nodes = await self._client.nodes(uuids)
+        return [name for node in nodes for name in (node.name, *node.aliases)]
 
     async def restorable(self, id: str, *, with_mentions: bool) -> Restorable:
-        """Return what was softly forgotten at one time, and what still mentions it; NotFound as ``restore``."""
+        """Return a row of the bin with the mentions of its nodes; NotFound as ``restore``."""
         row = await self.bin.get(id)
-        shown = self.bin.describe(row)
+        restorable = self.bin.describe(row)
         names = self.bin.names(row) if with_mentions else []
         if not names:
-            return shown
-        return replace(shown, mentions=(await self._mentions.find(names)).report())
+            return restorable
+        return replace(restorable, mentions=(await self._mentions.find(names)).report())
 
     async def restore(self, id: str, check: Check | None = None) -> Restored:
-        """Put back what was softly forgotten at one time, by its id or the beginning of it.
+        """Put back a row of the recycle bin, by its id or the beginning of it.
 
         Raises:
-            NotFound: Nothing of this entity has that id, or its time is over.
-            InvalidRequest: What belongs to it was forgotten later; or what ``check`` raises. Nothing was changed.
+            NotFound: This entity has no such row, or its time is over.
+            InvalidRequest: Something that it needs was forgotten later; or what ``check`` raises.
+                Nothing was changed.
         """
         async with self._worker.held():
             await self.resume()
             row = await self.bin.get(id)
             if check:
                 await check((), row.kinds)
-            done = await self.bin.restore(row)
+            restored = await self.bin.restore(row)
         self._worker.notify()
-        return done
+        return restored
 
     async def erase_sessions(self, sessions: Collection[str]) -> None:
         """Erase the turns of some sessions from the recycle bin."""
@@ -220,59 +226,60 @@ class Forgetter:
         softly: Softly | None,
         along: Sequence[MentionKind] | None,
     ) -> tuple[Plan, list[Binned], NameMentions | None]:
-        """Return what goes, the rows of the recycle bin that change with it, and what mentions it and stays."""
+        """Return the plan, the rows of the recycle bin that it changes, and remaining mentions."""
         plan = await self._plan(ids, softly)
         mentions = None if along is None else await self._mentions_of(plan)
-        if mentions and (more := mentions.ids(along or ())):
+        more = mentions.ids(along or ()) if mentions else ()
+        if mentions and more:
             plan = await self._plan([*ids, *more], softly)
             mentions = mentions.without({*plan.turns, *plan.facts, *plan.nodes, *plan.anchors})
         rows = [] if softly else await self.bin.without(plan.asked)
         if check:
-            kinds = {
-                kind
-                for row in rows
-                if {row.id, *row.asked}.intersection(plan.asked)
-                for kind in row.kinds
-            }
+            kinds: set[str] = set()
+            for row in rows:
+                if not {row.id, *row.asked}.isdisjoint(plan.asked):
+                    kinds.update(row.kinds)
             await check((*plan.turns, *plan.facts, *plan.nodes, *plan.stripped), sorted(kinds))
         return plan, rows, mentions
 
     async def _mentions_of(self, plan: Plan) -> NameMentions | None:
-        """Return what mentions the nodes that were asked for, or supports the facts, and stays; None for neither."""
-        asked = [one for one in plan.asked if is_uuid(one)]
-        nodes = [node for node in await self._client.nodes(asked) if node.uuid in plan.nodes]
-        facts = await self._client.facts(asked)
+        """Return what mentions the requested nodes or supports the requested facts, and stays.
+
+        None when neither a node nor a fact was requested.
+        """
+        requested = [id_ for id_ in plan.asked if is_uuid(id_)]
+        nodes = [node for node in await self._client.nodes(requested) if node.uuid in plan.nodes]
+        facts = await self._client.facts(requested)
         if not nodes and not facts:
             return None
-        found = await self._mentions.find(
+        mentions = await self._mentions.find(
             [name for node in nodes for name in (node.name, *node.aliases)],
             [node.uuid for node in nodes],
             [turn for fact in facts for turn in fact.episodes],
         )
-        return found.without({*plan.turns, *plan.facts, *plan.nodes, *plan.anchors})
+        return mentions.without({*plan.turns, *plan.facts, *plan.nodes, *plan.anchors})
 
-    def _said(
+    def _receipt(
         self, plan: Plan, rows: Sequence[Binned], softly: Softly | None, *, dry_run: bool
     ) -> Forgotten:
-        said = Forgotten(
-            dry_run,
-            plan.turns,
-            plan.facts,
-            plan.weakened,
-            plan.nodes,
-            plan.anchors,
+        receipt = Forgotten(
+            dry_run=dry_run,
+            turns=plan.turns,
+            facts=plan.facts,
+            facts_kept=plan.weakened,
+            nodes=plan.nodes,
+            anchors=plan.anchors,
             rows=plan.rows or None,
         )
         if not softly:
-            return replace(said, no_longer_restorable=tuple(row.id for row in rows))
-        return (
-            replace(said, restorable_as=rows[0].id, restorable_until=self.bin.until(rows[0]))
-            if rows
-            else said
-        )
+            return replace(receipt, no_longer_restorable=tuple(row.id for row in rows))
+        if not rows:
+            return receipt
+        [row] = rows
+        return replace(receipt, restorable_as=row.id, restorable_until=self.bin.until(row))
 
     async def _items(self, plan: Plan) -> tuple[ShownItem, ...]:
-        """Return the first of each kind of what would go, in words."""
+        """Return the first items of each kind that would go."""
         nodes = await self._client.nodes(list(plan.nodes[:MOST_SHOWN]))
         facts = await self._client.facts(list(plan.facts[:MOST_SHOWN]))
         turns = await self._journal.turns(list(plan.turns[:MOST_SHOWN]))
@@ -285,21 +292,22 @@ class Forgetter:
         )
 
     async def resume(self) -> None:
-        """Finish what a crash cut short, and try again what files could not follow. The caller holds the worker.
+        """Finish what a crash interrupted, and erase again from files. The caller holds the worker.
 
         Raises:
-            StoreError: A plan that an earlier PPS left unfinished could not be carried through.
+            StoreError: A plan that an old PPS left unfinished could not be carried out.
         """
         await self.bin.resume()
         await self.bin.expire()
-        if unfinished := await self._journal.get_meta(_UNFINISHED):
+        unfinished = await self._journal.get_meta(_UNFINISHED)
+        if unfinished:
             plan = Plan(**{name: tuple(value) for name, value in json.loads(unfinished).items()})
             await self._carry_out(plan, partial(meta.put, key=_UNFINISHED, value=""))
         elif await self._journal.get_meta(_TRACES):
             await self._erase_traces()
 
     async def tend(self) -> None:
-        """Erase what is over its time, and try again what files could not follow."""
+        """Erase expired rows of the recycle bin, and forgotten text that files still hold."""
         await self.bin.expire()
         if await self._journal.get_meta(_TRACES):
             async with self._worker.held():
@@ -309,22 +317,21 @@ class Forgetter:
         wanted = list(dict.fromkeys(ids))
         if self._self_node in wanted:
             raise InvalidRequest("ids", "the entity's own node stays as long as the entity")
-        uuids = [one for one in wanted if is_uuid(one)]
+        uuids = [id_ for id_ in wanted if is_uuid(id_)]
         turns = [turn.uuid for turn in await self._journal.turns(uuids)]
         facts = [fact.uuid for fact in await self._client.facts(uuids)]
         nodes = [node.uuid for node in await self._client.nodes(uuids)]
-        slugs = await self._slugs([one for one in wanted if not is_uuid(one)])
-        lacking = set(wanted).difference(
+        slugs = await self._slugs([id_ for id_ in wanted if not is_uuid(id_)])
+        unknown = set(wanted).difference(
             turns, facts, nodes, slugs, (f"anchor:{slug}" for slug in slugs)
         )
-        rows = await self._journal.features.existing_rows(sorted(lacking))
-        lacking -= set(rows)
-        binned = {} if softly else await self.bin.known(lacking)
-        if lacking - binned.keys():
+        rows = await self._journal.features.existing_rows(sorted(unknown))
+        unknown -= set(rows)
+        binned = {} if softly else await self.bin.known(unknown)
+        if unknown - binned.keys():
             raise NotFound()
-        sources = await self._journal.records.of_nodes(
-            nodes
-        )  # a record and its source are one thing
+        # A record and its source are one thing.
+        sources = await self._journal.records.of_nodes(nodes)
         turns = list(dict.fromkeys([*turns, *sources.values()]))
         plan = await self._widened(turns, facts, nodes, slugs)
         of_features = await self._journal.features.rows_about([*plan.gone, *rows])
@@ -332,13 +339,16 @@ class Forgetter:
         return replace(plan, asked=asked, rows=tuple(of_features))
 
     async def _slugs(self, wanted: Sequence[str]) -> list[str]:
-        known = {anchor.slug for anchor in await self._anchors.list()} if wanted else set[str]()
-        return [slug for one in wanted if (slug := one.removeprefix("anchor:")) in known]
+        if not wanted:
+            return []
+        known = {anchor.slug for anchor in await self._anchors.list()}
+        slugs = [id_.removeprefix("anchor:") for id_ in wanted]
+        return [slug for slug in slugs if slug in known]
 
     async def _widened(
         self, turns: Sequence[str], facts: Sequence[str], nodes: Sequence[str], slugs: Sequence[str]
     ) -> Plan:
-        """Add what would be left without support: facts of forgotten turns, nodes that nothing mentions."""
+        """Return a plan with all that loses its support: facts of the turns, orphaned nodes."""
         records = await self._journal.records.of_turns(turns)
         own = [
             node
@@ -363,7 +373,7 @@ class Forgetter:
                 weakened.append(fact.uuid)
             else:
                 gone[fact.uuid] = fact
-        # What was found in the turns of a fact that is forgotten by itself must not be found again.
+        # A fact that is forgotten by itself must not be extracted from its turns again.
         reread.difference_update(*(gone[uuid].episodes for uuid in facts if uuid in gone))
         orphans = await self._orphans(turns, gone, nodes)
         gone_nodes = (*nodes, *orphans)
@@ -381,7 +391,7 @@ class Forgetter:
         )
 
     async def _supported_by(self, turns: Sequence[str]) -> tuple[list[Fact], Ties]:
-        """Return the facts that some turns support, alone or with others, and the ties of these facts."""
+        """Return the facts that turns support, alone or with others, and the ties of the facts."""
         if not turns:
             return [], {}
         facts = {fact.uuid: fact for fact in await self._client.facts_of_episodes(turns)}
@@ -406,31 +416,32 @@ class Forgetter:
             for fact in await self._client.facts_of_nodes(candidates, _ALL)
             if fact.uuid not in gone
         ]
-        kept = {end for fact in stay for end in (fact.subject, fact.object)}
+        joined = {end for fact in stay for end in (fact.subject, fact.object)}
         return [
             node
             for node in candidates
-            if node not in kept and set(mentions.get(node, ())) <= set(turns)
+            if node not in joined and set(mentions.get(node, ())) <= set(turns)
         ]
 
-    async def _told(self, plan: Plan) -> tuple[str, ...]:
-        """Return the turns that supported a fact that goes, or mention a node that does, and stay themselves.
+    async def _turns_losing_payload(self, plan: Plan) -> tuple[str, ...]:
+        """Return the turns that stay and support a fact or mention a node that goes.
 
-        What was given with them is erased: the graph would be made anew with it.
+        The nodes and facts in their jobs are erased: running such a job again would restore them.
         """
         facts = await self._client.facts(list(plan.facts))
-        told = {turn for fact in facts for turn in fact.episodes}
-        if plan.nodes:  # one that was given alone
-            told.update(*(await self._client.episodes_of_nodes(list(plan.nodes))).values())
-        return tuple(sorted(told.union(plan.reread) - set(plan.turns)))
+        turns = {turn for fact in facts for turn in fact.episodes}
+        if plan.nodes:  # a node without facts
+            mentioning = await self._client.episodes_of_nodes(list(plan.nodes))
+            turns.update(*mentioning.values())
+        return tuple(sorted(turns.union(plan.reread) - set(plan.turns)))
 
     async def _carry_out(self, plan: Plan, begin: Work[object]) -> tuple[str, ...]:
-        """Remove what a plan names in one transaction, which ``begin`` is the first part of; then from every file.
+        """Run ``begin`` and remove what a plan names in one transaction; then erase it from files.
 
         Returns:
             As ``_erase_traces``.
         """
-        # Turns are found by the words of their neighbours and of their facts.
+        # The index entry of a turn contains the words of its neighbours and of its facts.
         supports = {
             turn for fact in await self._client.facts(list(plan.facts)) for turn in fact.episodes
         }
@@ -449,33 +460,35 @@ class Forgetter:
         await self._indexer.know_near([*touched])
         weakened = await self._client.facts(list(plan.weakened))
         ties = await self._journal.ties.of_facts(list(plan.weakened))
-        said = {turn.uuid: turn.occurred_at for turn in await self._journal.turns(list(plan.turns))}
-        lost, days = set(plan.turns), set(said.values())
+        lost = set(plan.turns)
+        days = {turn.occurred_at for turn in await self._journal.turns(list(plan.turns))}
         nodes = {node.uuid: node for node in await self._client.nodes(list(plan.stripped))}
         nodes.update((node.uuid, node) for node in renamed)
         change = GraphChange(
-            nodes=[_plain(node) if uuid in plan.stripped else node for uuid, node in nodes.items()],
-            facts=[self._without(fact, ties.get(fact.uuid, {}), lost, days) for fact in weakened],
+            nodes=[_strip(node) if uuid in plan.stripped else node for uuid, node in nodes.items()],
+            facts=[
+                self._without_turns(fact, ties.get(fact.uuid, {}), lost, days) for fact in weakened
+            ],
             gone_facts=plan.facts,
             gone_episodes=plan.turns,
             gone_nodes=plan.nodes,
         )
         anchors = [name for slug in plan.anchors for name in (slug, f"anchor:{slug}")]
 
-        def forgotten(db: Connection) -> None:
+        def forget_rows(db: Connection) -> None:
             record_rows.forget(db, plan.turns, plan.facts, plan.nodes)
             tie_rows.forget(db, plan.facts, plan.turns)
             turns.forget(db, plan.turns)
             forget_merges(db, plan.nodes)
             usage.forget(db, [*plan.turns, *plan.facts, *plan.nodes, *anchors])
-            # Behind the turns: a follower can add no row about one that is gone.
+            # After the turns: a follower can add no row about a turn that is gone.
             feature_tables.forget(db, plan.gone)
 
         journal = self._journal
         async with self._indexer.draining, journal.transaction():
             await journal.write(begin, secure=True)
-            await self._client.apply(change, partial(log_changes, changes=changes), forgotten)
-            # What is forgotten closes nothing any more; what it alone had closed holds again.
+            await self._client.apply(change, partial(log_changes, changes=changes), forget_rows)
+            # A forgotten statement closes nothing: facts that only it closed are open again.
             settled = await self._pipeline.resettle(plan.turns, (*plan.facts, *plan.weakened))
             rows = await journal.bin.holding(plan.asked)
             is_restorable = any(row.asked == plan.asked for row in rows)
@@ -491,15 +504,17 @@ class Forgetter:
         return await self._erase_traces()
 
     async def _traces(self, plan: Plan, *, copies: bool) -> str:
-        """Return what is to be erased from files, with what waits for that already, as it is noted."""
+        """Return the note about files to erase from, including those of the present note."""
         waiting = _Traces.load(await self._journal.get_meta(_TRACES))
         anchors = (*waiting.anchors, *plan.anchors)
         return _Traces(tuple(dict.fromkeys(anchors)), copies or waiting.copies).dump()
 
     async def _erase_traces(self) -> tuple[str, ...]:
-        """Erase from anchors' files, indexes and copies what is forgotten; return those that still hold some of it.
+        """Erase forgotten text from anchors' files, indexes and copies.
 
-        What is returned is tried again; the note of it goes when nothing is left.
+        Returns:
+            Those that still hold some of it. The note stays until none is left, so that the next
+            call tries again.
         """
         traces = _Traces.load(await self._journal.get_meta(_TRACES))
         pending: list[str] = []
@@ -518,29 +533,29 @@ class Forgetter:
             await self._journal.set_meta(_TRACES, "")
         return tuple(pending)
 
-    def _without(
+    def _without_turns(
         self,
         fact: Fact,
         ties: Mapping[str, frozenset[str]],
         lost: set[str],
         days: set[datetime],
     ) -> Fact:
-        """Return a fact without the supports that some turns were, and without a day that is theirs: its next first text gives it one."""
-        since = (
-            None
-            if fact.valid_at in days and is_undated(self._client.entity.group, fact)
-            else fact.valid_at
-        )
-        return replace(fact, valid_at=since, episodes=supports_left(fact, ties, lost))
+        """Return a fact without the support of lost turns.
+
+        A day that such a turn gave it goes too: its first remaining turn dates it again.
+        """
+        if fact.valid_at in days and is_undated(self._client.entity.group, fact):
+            fact = replace(fact, valid_at=None)
+        return replace(fact, episodes=supports_left(fact, ties, lost))
 
 
 @dataclass(frozen=True, slots=True)
 class _Traces:
-    """What files still hold of something forgotten, beside the indexes.
+    """The files that still hold forgotten text, beside the indexes.
 
     Attributes:
         anchors: Slugs.
-        copies: Whether copies of the memory from before an upgrade or a move go too.
+        copies: Whether copies of the memory from before an upgrade or a move are erased too.
     """
 
     anchors: tuple[str, ...] = ()
@@ -554,8 +569,8 @@ class _Traces:
         return json.dumps(asdict(self))
 
 
-def _plain(node: Node) -> Node:
-    """Return a node that is plain again: name, aliases and what others made of it stay."""
+def _strip(node: Node) -> Node:
+    """Return a record's node as a plain node: only its names and facts stay."""
     return replace(node, kind="Thing", summary="", tags=(), attributes={})
 
 
@@ -563,9 +578,10 @@ class Manner(TypedDict, total=False):
     """How to forget.
 
     Attributes:
-        soft: It can be restored for a while (``forgetting.restorable_d``); nothing shows it meanwhile.
-        why, by: Kept with it; ``by`` is the actor when it is empty. 500 characters at most.
-        along: Kinds of what mentions it that go too: ``turns``, ``facts``, ``nodes``, ``anchors``.
+        soft: It can be restored for a while (``forgetting.restorable_d``); nothing shows it
+            meanwhile.
+        why, by: Stored with it, 500 characters at most; an empty ``by`` is the actor.
+        along: Kinds of mentioning items that go too: ``turns``, ``facts``, ``nodes``, ``anchors``.
     """
 
     soft: bool
@@ -575,7 +591,7 @@ class Manner(TypedDict, total=False):
 
 
 class Forgetting:
-    """Forgetting by one actor, and taking it back."""
+    """Forgetting and restoring by one actor."""
 
     def __init__(
         self, forgetter: Forgetter, actor: str, check: Check, redactor: Callable[[], KeyedRedactor]
@@ -590,20 +606,21 @@ class Forgetting:
     ) -> Forgotten:
         """Do what ``Memory.forget`` says."""
         check_keywords("forget", how, Manner)
-        by, why = how.get("by", ""), how.get("why", "")
+        by = how.get("by", "")
+        why = how.get("why", "")
         check_length("by", by, 0, MAX_WHY)
         check_length("why", why, 0, MAX_WHY)
         clean = self._redactor().text
         softly = Softly(clean(by) or self._actor, clean(why)) if how.get("soft") else None
-        given = await self._forgetter.whole(ids)
-        ids = await self._forgetter.with_names(given, dry_run=dry_run)
-        done = await self._forgetter.forget(
-            ids, dry_run=dry_run, check=self._check, softly=softly, along=how.get("along", ())
+        whole = await self._forgetter.whole(ids)
+        resolved = await self._forgetter.with_names(whole, dry_run=dry_run)
+        receipt = await self._forgetter.forget(
+            resolved, dry_run=dry_run, check=self._check, softly=softly, along=how.get("along", ())
         )
-        return replace(done, by_name=dry_run and ids != given)
+        return replace(receipt, by_name=dry_run and resolved != whole)
 
     async def tend(self) -> None:
-        """Erase for good what can no longer be restored, see ``Bin.expire``, and what files still hold of forgotten text."""
+        """Erase expired rows of the bin (``Bin.expire``) and forgotten text left in files."""
         await self._forgetter.tend()
 
     async def look_at_clock(self) -> ClockReport:
@@ -611,24 +628,24 @@ class Forgetting:
         return await self._forgetter.bin.look_at_clock()
 
     async def list(self) -> list[Restorable]:
-        """Return what was softly forgotten and can be restored, the latest first."""
+        """Return what can be restored, the latest first."""
         return await self._forgetter.bin.list()
 
     async def names(self, ids: Sequence[str]) -> list[str]:
-        """Return the names of the nodes among some ids, names or slugs, aliases included; of others nothing."""
+        """Return the names of the nodes among some ids, names or slugs, aliases included."""
         return await self._forgetter.names(await self._forgetter.whole(ids))
 
     async def get(self, id: str, *, with_mentions: bool = True) -> Restorable:
-        """Return one of those that ``list`` has, with what still mentions it; NotFound as ``restore``."""
+        """Return an item of ``list`` by its id, with its mentions; NotFound as ``restore``."""
         await self._forgetter.whole([])
         return await self._forgetter.restorable(id, with_mentions=with_mentions)
 
     async def restore(self, id: str) -> Restored:
-        """Put back what was softly forgotten, by the id that ``list`` gives it or 8 or more characters of that.
+        """Restore an item of ``list``, by its id or the first 8 or more characters of it.
 
         Raises:
-            NotFound: Nothing of this entity has it, or its time is over.
-            InvalidRequest: Something that belongs to it was forgotten later; nothing was changed.
+            NotFound: This entity has no such item, or its time is over.
+            InvalidRequest: Something that it needs was forgotten later; nothing was changed.
         """
         await self._forgetter.whole([])
         return await self._forgetter.restore(id, self._check)
@@ -644,16 +661,18 @@ def _lines(plan: Plan, items: Sequence[ShownItem]) -> tuple[str, ...]:
     lines: list[str] = []
     for kind in ("node", "fact", "turn", "anchor"):
         first = [item for item in items if item.kind == kind][:_MOST_LINES]
-        lines += [f"{kind} {one_line(item.text, _LINE)} [{item.id}]" for item in first]
+        lines += [f"{kind} {one_line(item.text, _LINE_LENGTH)} [{item.id}]" for item in first]
     lines += [f"row of a feature [{row}]" for row in plan.rows[:_MOST_LINES]]
-    number = len(plan.gone) + len(plan.anchors)
-    return (*lines, *([f"… and {number - len(lines)} more"] if number > len(lines) else []))
+    more = len(plan.gone) + len(plan.anchors) - len(lines)
+    if more > 0:
+        lines.append(f"… and {more} more")
+    return tuple(lines)
 
 
 def _begin(db: Connection, plan: Plan, rows: Sequence[Binned]) -> None:
-    """Erase what was given with turns that stay, and keep what can be restored.
+    """Erase the payloads of turns that stay, queue turns to be read again, and write the bin.
 
-    InvalidRequest when such a turn is still being worked on.
+    InvalidRequest when the job of such a turn has not ended.
     """
     for turn in plan.told:
         if turn not in plan.reread:

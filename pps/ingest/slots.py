@@ -1,7 +1,7 @@
-"""Slots of a graph: loads what the statements of the slots that a batch touches say, and closes and opens their facts.
+"""Close and open the facts of the slots that a batch touches.
 
-What closes what is decided in ``supersession``. Here is what it is decided from: the facts of the graph and of the
-batch, when their turns were said, the endings and closings of the journal.
+``supersession`` decides; this module loads its input (facts of the graph and of the batch, the
+times of their turns, endings and closings of the journal) and puts the result into the batch.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from pps.core.values import Closing, Fact
 from pps.ingest.batch import Batch
 from pps.ingest.statements import fact_id
 from pps.ingest.supersession import (
+    FactStatement,
     Order,
-    Said,
-    SaidEnding,
+    OrderedEnding,
     Stated,
     closed,
     closing_of_other,
@@ -29,17 +29,17 @@ from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
 
 _ASSERTED = ("explicit", "corrected")
-"""Causes that a statement names itself; the others follow from all statements of a slot."""
+"""Causes that a turn states itself; the others follow from all statements of a slot."""
 
 
 @dataclass(slots=True)
 class Settled:
-    """What a batch's slots came to.
+    """The result of settling the slots of a batch.
 
     Attributes:
-        facts: Every fact that was looked at.
-        closings: Theirs, those whose closer is in the recycle bin included.
-        stale: Whether the journal has closings of them beside these.
+        facts: The ids of all facts of these slots.
+        closings: Their closings, also those whose closing fact is in the recycle bin.
+        stale: Whether the journal holds other closings of these facts.
     """
 
     facts: list[str] = field(default_factory=list[str])
@@ -57,45 +57,47 @@ class Slots:
     async def settle(
         self, batch: Batch, turns: Sequence[str] = (), facts: Iterable[str] = ()
     ) -> Settled:
-        """Close and open the facts of every slot that a batch touches; changed ones are put into the batch.
+        """Close and open the facts of every slot that a batch touches; add changes to the batch.
 
         Args:
-            batch: Planned; its facts, closings and endings count in place of those that are stored.
-            turns: Those whose statements were changed, forgotten or put back.
+            batch: Planned; its facts, closings and endings replace the stored ones.
+            turns: Turns whose statements were changed, forgotten or restored.
             facts: Ids of facts that were changed otherwise.
         """
         touched = await self._touched(batch, turns, facts)
         if not touched:
             return Settled()
         slots, relations, others = await self._slots(batch, touched)
-        everything = [*others, *(fact for some in slots.values() for fact in some)]
-        context = await self._context(batch, everything, turns)
+        everything = [*others, *(fact for slot_facts in slots.values() for fact in slot_facts)]
+        context = await self._context(batch, everything)
         settled = Settled([fact.uuid for fact in everything])
         decided: dict[str, Closing | None] = {}
         for slot, slot_facts in slots.items():
             relation = relations[slot]
-            stated = context.all_stated(slot_facts)
-            runs = runs_of_slot(stated, relation)
+            slot_stated = context.all_stated(slot_facts)
+            runs = runs_of_slot(slot_stated, relation)
             if runs:
-                added = await self._part(batch, runs, context)
+                added = await self._split(batch, runs, context)
                 settled.facts += [fact.uuid for fact in added]
                 everything += added
-                parted = [batch.fact(fact.uuid) or fact for fact in (*slot_facts, *added)]
-                stated = context.all_stated({fact.uuid: fact for fact in parted}.values())
-            decided |= closings_of_slot(stated, context.endings, relation, batch.at)
+                facts_now = [batch.fact(fact.uuid) or fact for fact in (*slot_facts, *added)]
+                slot_stated = context.all_stated({fact.uuid: fact for fact in facts_now}.values())
+            decided |= closings_of_slot(slot_stated, context.endings, relation, batch.at)
         for fact in others:
-            if (stated := context.stated(fact)) and not taken_back(fact):
+            stated = context.stated(fact)
+            if stated is not None and not taken_back(fact):
                 relation = batch.relation_of(fact)
                 decided[fact.uuid] = closing_of_other(stated, context.endings, relation, batch.at)
         for uuid in dict.fromkeys(fact.uuid for fact in everything):
-            if uuid in decided and (fact := batch.fact(uuid)):
+            fact = batch.fact(uuid)
+            if fact is not None and uuid in decided:
                 self._apply(batch, fact, decided[uuid], context, settled)
         return settled
 
-    async def _part(
-        self, batch: Batch, runs: Mapping[str, Sequence[Sequence[Said]]], context: _Context
+    async def _split(
+        self, batch: Batch, runs: Mapping[str, Sequence[Sequence[FactStatement]]], context: _Context
     ) -> list[Fact]:
-        """Make each run of statements of a value after the first a fact of its own; return those facts."""
+        """Give each run of statements after the first a fact of its own; return the new facts."""
         added: list[Fact] = []
         for uuid, parts in runs.items():
             fact = batch.fact(uuid)
@@ -127,7 +129,7 @@ class Slots:
         return added
 
     async def _restate(self, batch: Batch, turns: Sequence[str], old: str, new: str) -> None:
-        """Let the episodes of turns state one fact in place of another."""
+        """Replace a fact by another in the episodes of turns."""
         missing = [turn for turn in turns if turn not in batch.episodes]
         stored = await self._client.episodes(missing) if missing else []
         batch.restated.update((episode.uuid, episode) for episode in stored)
@@ -145,7 +147,7 @@ class Slots:
         context: _Context,
         settled: Settled,
     ) -> None:
-        """Put a fact as it is now into the batch, and its closings among those that hold."""
+        """Put the closed or opened fact into the batch, and its valid closings into the result."""
         known = context.closings.get(fact.uuid, ())
         if closing is not None:
             stored = next((other for other in known if _key(other) == _key(closing)), None)
@@ -167,7 +169,7 @@ class Slots:
     async def _touched(
         self, batch: Batch, turns: Sequence[str], facts: Iterable[str]
     ) -> dict[str, Fact]:
-        """Return the facts whose slots are to be looked at."""
+        """Return the facts whose slots may change."""
         closings = self._journal.closings
         ids = {*batch.facts, *batch.closings, *facts}
         endings = [ending for of_turn in batch.endings.values() for ending in of_turn]
@@ -187,9 +189,11 @@ class Slots:
     async def _slots(
         self, batch: Batch, touched: Mapping[str, Fact]
     ) -> tuple[dict[tuple[str, str], list[Fact]], dict[tuple[str, str], RelationRule], list[Fact]]:
-        """Return the slots of some facts with all facts of each, the slots' relations, and the facts of no slot.
+        """Return the slots of some facts, their relations, and the facts that belong to no slot.
 
-        A slot is named by its subject and the name of its relation.
+        Returns:
+            (subject, name of the relation) → all facts of the slot; the same key → its relation;
+            the facts of no slot.
         """
         await self._load_ends(batch, touched.values())
         wanted: dict[tuple[str, str], RelationRule] = {}
@@ -200,7 +204,7 @@ class Slots:
         keys: dict[str, set[str]] = {}
         for (subject, _), relation in wanted.items():
             keys.setdefault(subject, set()).update(batch.relations.keys(relation))
-        slots_keys = [(subject, sorted(some)) for subject, some in keys.items()]
+        slots_keys = [(subject, sorted(relation_keys)) for subject, relation_keys in keys.items()]
         await self._load(batch, await self._journal.facts_in_slots(slots_keys) if keys else [])
         candidates = {
             uuid: fact
@@ -211,9 +215,10 @@ class Slots:
         slots: dict[tuple[str, str], list[Fact]] = {slot: [] for slot in wanted}
         for fact in candidates.values():
             relation = batch.relation_of(fact)
-            if relation is not None and (slot := (fact.subject, relation.name)) in slots:
+            slot = None if relation is None else (fact.subject, relation.name)
+            if slot in slots:
                 slots[slot].append(fact)
-        within = {fact.uuid for some in slots.values() for fact in some}
+        within = {fact.uuid for slot_facts in slots.values() for fact in slot_facts}
         return slots, wanted, [fact for uuid, fact in touched.items() if uuid not in within]
 
     async def _load(self, batch: Batch, ids: Collection[str]) -> None:
@@ -235,45 +240,43 @@ class Slots:
             nodes = await self._client.nodes(sorted(ends))
             batch.known.update((node.uuid, node) for node in nodes)
 
-    async def _context(self, batch: Batch, facts: Sequence[Fact], turns: Sequence[str]) -> _Context:
+    async def _context(self, batch: Batch, facts: Sequence[Fact]) -> _Context:
         closings = self._journal.closings
         ids = [fact.uuid for fact in facts]
         nodes = sorted({end for fact in facts for end in (fact.subject, fact.object)})
         endings = [
             ending for ending in await closings.about(nodes) if ending.turn not in batch.endings
         ]
-        endings += [ending for some in batch.endings.values() for ending in some]
-        rows: dict[str, list[Closing]] = {}
+        endings += [ending for of_turn in batch.endings.values() for ending in of_turn]
+        stored_closings: dict[str, list[Closing]] = {}
         for closing in await closings.of(ids):
-            rows.setdefault(closing.fact, []).append(closing)
-        said_turns = {turn for fact in facts for turn in fact.episodes}
-        said_turns.update(ending.turn for ending in endings)
-        for some in (*rows.values(), *batch.closings.values()):
-            said_turns.update(closing.by_turn for closing in some if not closing.by_fact)
-        said_at = await closings.said_at(sorted(said_turns))
-        closers = {
-            closing.by_fact
-            for some in (*rows.values(), *batch.closings.values())
-            for closing in some
-            if closing.by_fact
-        }
-        await self._load(batch, closers)
+            stored_closings.setdefault(closing.fact, []).append(closing)
+        stating_turns = {turn for fact in facts for turn in fact.episodes}
+        stating_turns.update(ending.turn for ending in endings)
+        closing_facts: set[str] = set()
+        for of_fact in (*stored_closings.values(), *batch.closings.values()):
+            for closing in of_fact:
+                if closing.by_fact:
+                    closing_facts.add(closing.by_fact)
+                else:
+                    stating_turns.add(closing.by_turn)
+        said_at = await closings.said_at(sorted(stating_turns))
+        await self._load(batch, closing_facts)
         return _Context(
-            batch,
-            {*turns, *batch.episodes},
-            rows,
-            said_at,
-            await self._beside(batch, ids),
-            await self._places(batch, facts),
-            [
-                SaidEnding(ending, Order(*said_at[ending.turn]))
+            batch=batch,
+            closings=stored_closings,
+            said_at=said_at,
+            beside=await self._beside(batch, ids),
+            places=await self._places(batch, facts),
+            endings=[
+                OrderedEnding(ending, Order(*said_at[ending.turn]))
                 for ending in endings
                 if ending.turn in said_at
             ],
         )
 
     async def _beside(self, batch: Batch, facts: Sequence[str]) -> dict[str, set[str]]:
-        """Return fact → the turns that state it only together with another, which holds it."""
+        """Return fact → the turns that support it only through another turn, which states it."""
         ties = {*batch.ties}
         for fact, holders in (await self._journal.ties.of_facts(facts)).items():
             for holder, needs in holders.items():
@@ -286,22 +289,25 @@ class Slots:
         return beside
 
     async def _places(self, batch: Batch, facts: Sequence[Fact]) -> dict[tuple[str, str], int]:
-        """Return (turn, fact) → the fact's place among those of its turn, where a turn states several of the facts."""
+        """Return (turn, fact) → the fact's position, for turns that state several of the facts.
+
+        Facts with the same text are the same sentence and share a position.
+        """
         stating: dict[str, list[Fact]] = {}
         for fact in facts:
             for turn in fact.episodes:
                 stating.setdefault(turn, []).append(fact)
-        shared = {turn: some for turn, some in stating.items() if len(some) > 1}
+        shared = {turn: stated for turn, stated in stating.items() if len(stated) > 1}
         order = {turn: batch.episodes[turn].facts for turn in shared if turn in batch.episodes}
         missing = sorted(set(shared) - set(order))
         if missing:
             episodes = await self._client.episodes(missing)
             order |= {episode.uuid: episode.facts for episode in episodes}
         places: dict[tuple[str, str], int] = {}
-        for turn, some in shared.items():
+        for turn, stated in shared.items():
             by_id = {uuid: place for place, uuid in enumerate(order.get(turn, ()))}
             by_text: dict[str, int] = {}
-            for fact in sorted(some, key=lambda fact: by_id.get(fact.uuid, len(by_id))):
+            for fact in sorted(stated, key=lambda fact: by_id.get(fact.uuid, len(by_id))):
                 place = by_id.get(fact.uuid, len(by_id))
                 places[turn, fact.uuid] = by_text.setdefault(fact.text, place)
         return places
@@ -309,36 +315,34 @@ class Slots:
 
 @dataclass(slots=True)
 class _Context:
-    """What the facts of some slots are judged by.
+    """The input for deciding about the facts of some slots.
 
     Attributes:
-        turns: Those that the batch plans: their stored closings are replaced by the batch's.
-        closings: Fact → those stored.
-        said_at: Turn → its own time and its place in the journal.
+        closings: Fact → its stored closings.
+        said_at: Turn → its time and its position in the journal.
         beside: As ``Slots._beside``.
         places: As ``Slots._places``.
     """
 
     batch: Batch
-    turns: set[str]
     closings: Mapping[str, Sequence[Closing]]
     said_at: Mapping[str, tuple[datetime, int]]
     beside: Mapping[str, set[str]]
     places: dict[tuple[str, str], int]
-    endings: Sequence[SaidEnding]
+    endings: Sequence[OrderedEnding]
 
     def all_stated(self, facts: Iterable[Fact]) -> list[Stated]:
         stated = map(self.stated, facts)
         return [fact for fact in stated if fact is not None]
 
     def stated(self, fact: Fact) -> Stated | None:
-        """Return a fact with what states it; None when no turn does."""
+        """Return a fact with its statements; None when no turn states it."""
         beside = self.beside.get(fact.uuid, ())
-        statements: list[Said] = []
+        statements: list[FactStatement] = []
         for turn in fact.episodes:
             if turn in self.said_at and turn not in beside:
                 place = self.places.get((turn, fact.uuid), 0)
-                statements.append(Said(turn, Order(*self.said_at[turn], place)))
+                statements.append(FactStatement(turn, Order(*self.said_at[turn], place)))
         if not statements:
             return None
         statements.sort(key=lambda statement: statement.order)
@@ -359,9 +363,9 @@ class _Context:
         return stored.invalid_at
 
     def asserted(self, fact: Fact, *, dormant: bool = False) -> list[Closing]:
-        """Return the closings of a fact that statements name and that hold; ``dormant``: or may hold again.
+        """Return the valid closings of a fact that turns state themselves.
 
-        One may hold again when the fact that did it is absent: it may be in the recycle bin.
+        ``dormant`` adds those whose closing fact is absent: it may come back from the recycle bin.
         """
         stored = [
             closing

@@ -1,7 +1,8 @@
-"""*given* extraction: nodes and facts that the calling agent passes are resolved and planned.
+"""Plan the drafts of a turn: resolve names to nodes; create, support and close facts.
 
-Pure: reads and changes only the batch. Names resolve exactly (case, space and Unicode folded) inside
-the entity; facts keep their supporting episodes; a fact that replaces others closes them.
+No I/O: the functions read and change only the batch. Names resolve exactly (case, space and Unicode
+folded) inside the entity; facts keep their supporting episodes; a fact that replaces others closes
+them.
 """
 
 from __future__ import annotations
@@ -43,7 +44,10 @@ _WORD = re.compile(r"[^\W_]+")
 
 @dataclass(frozen=True, slots=True)
 class Drafts:
-    """What a turn states, by names: given with it, found by a command or read by rules."""
+    """The statements of a turn, with names in place of ids.
+
+    They come from the caller, from an extraction command or from the rules.
+    """
 
     nodes: tuple[NodeDraft, ...] = ()
     facts: tuple[FactDraft, ...] = ()
@@ -55,16 +59,20 @@ class Drafts:
 def plan_given(
     batch: Batch, turn: Turn, nodes: Sequence[NodeDraft], facts: Sequence[FactDraft]
 ) -> TurnOutcome:
-    """Plan one turn's nodes and facts into the batch and say what became of them."""
+    """Plan nodes and facts of a turn into the batch; return counts and what was skipped."""
     return plan_drafts(batch, turn, Drafts(tuple(nodes), tuple(facts)))
 
 
 def plan_drafts(
     batch: Batch, turn: Turn, drafts: Drafts, said_before: Sequence[Turn] = ()
 ) -> TurnOutcome:
-    """Plan what one turn states into the batch and say what became of it.
+    """Plan all drafts of a turn into the batch; return counts and what was skipped.
 
-    ``said_before`` are the turns of its session before it, newest first, that a correction may be about.
+    Args:
+        batch: It holds what the graph knows of the drafts' names; changed in place.
+        turn: The turn that states the drafts.
+        drafts: The turn's drafts.
+        said_before: Earlier turns of its session, newest first, which a correction may be about.
     """
     outcome = TurnOutcome()
     mentioned = [plan_node(batch, draft, outcome) for draft in drafts.nodes]
@@ -100,7 +108,10 @@ def plan_retraction(
     own_facts: Sequence[str],
     outcome: TurnOutcome,
 ) -> Fact | None:
-    """Close the fact that a retraction names, in favour of the turn's own first fact; None when it is not known."""
+    """Close the fact that a retraction names; the turn's own first fact, if any, replaces it.
+
+    None when the fact is unknown or stated by the turn itself.
+    """
     fact = batch.fact(draft.fact)
     if fact is None:
         outcome.skipped.append(Skipped("retraction", f"no fact has the id {draft.fact}"))
@@ -116,11 +127,7 @@ def plan_retraction(
 
 
 def plan_ending(batch: Batch, turn: Turn, number: int, draft: EndingDraft) -> Ending:
-    """Return an ending with its names resolved; a name that is not known stands for the node that it will be."""
-    subject, object_ = (
-        (batch.node_named(name) or batch.new_node_id(name)) if name else ""
-        for name in (draft.subject, draft.object)
-    )
+    """Return an ending with its names resolved; an unknown name gets the id of its future node."""
     keys: dict[str, None] = {}
     for name in draft.relations:
         relation = batch.relations.find(name)
@@ -129,12 +136,18 @@ def plan_ending(batch: Batch, turn: Turn, number: int, draft: EndingDraft) -> En
     return Ending(
         turn.uuid,
         number,
-        subject,
-        object_,
+        _present_or_future_node(batch, draft.subject),
+        _present_or_future_node(batch, draft.object),
         tuple(keys),
         draft.ended_at,
         draft.ended_before,
     )
+
+
+def _present_or_future_node(batch: Batch, name: str) -> str:
+    if not name:
+        return ""
+    return batch.node_named(name) or batch.new_node_id(name)
 
 
 def plan_correction(
@@ -145,7 +158,7 @@ def plan_correction(
     own_facts: Sequence[str],
     outcome: TurnOutcome,
 ) -> Fact | None:
-    """Put right the fact that a correction is about; None when no such fact is known."""
+    """Close the fact that a correction is about and plan the right one; None if it is unknown."""
     wrong = _corrected(batch, turn, draft, said_before, own_facts)
     if wrong is None:
         outcome.skipped.append(Skipped("correction", "nothing before it in the session is meant"))
@@ -168,22 +181,22 @@ def _corrected(
     said_before: Sequence[Turn],
     own_facts: Sequence[str],
 ) -> Fact | None:
-    """Return the last fact before a correction that it can be about."""
+    """Return the latest fact that a correction can be about; None when there is none or several."""
     wrong = batch.node_named(draft.instead) if draft.instead else None
     right = batch.node_named(draft.object)
     if draft.instead and wrong is None:
         return None
-    stating = [turn.uuid, *(one.uuid for one in said_before if one.role == turn.role)]
-    for uuid in stating:
+    same_speaker = [earlier.uuid for earlier in said_before if earlier.role == turn.role]
+    for uuid in (turn.uuid, *same_speaker):
         if uuid == turn.uuid:
-            facts = [fact for one in own_facts if (fact := batch.fact(one))]
+            facts = [fact for fact in map(batch.fact, own_facts) if fact is not None]
         else:
             facts = [
                 fact
                 for fact in {**batch.stored, **batch.facts}.values()
                 if uuid in fact.episodes and fact.kind == "fact"
             ]
-        meant = [
+        candidates = [
             fact
             for fact in facts
             if not taken_back(fact)
@@ -193,15 +206,15 @@ def _corrected(
             and (wrong is None or _value_of(fact) == wrong)
             and _may_be_corrected(batch, fact, draft.relations)
         ]
-        if meant:
-            # A correction that names neither the relation nor what was wrong means the one fact of its kind.
-            is_sure = len(meant) == 1 or wrong is not None or uuid == turn.uuid
-            return meant[-1] if is_sure else None
+        if candidates:
+            # A correction that does not name the wrong value must leave no choice of the fact.
+            is_sure = len(candidates) == 1 or wrong is not None or uuid == turn.uuid
+            return candidates[-1] if is_sure else None
     return None
 
 
 def _value_of(fact: Fact) -> str:
-    """Return the node that a fact tells of the other: of "Karin BOSS_OF Ana" it is Karin."""
+    """Return the node that is the value of a fact: its object, or Karin in "Karin BOSS_OF Ana"."""
     return fact.subject if fact.relation in VALUE_IS_SUBJECT else fact.object
 
 
@@ -216,7 +229,10 @@ def _may_be_corrected(batch: Batch, fact: Fact, relations: Sequence[str]) -> boo
 
 
 def plan_node(batch: Batch, draft: NodeDraft, outcome: TurnOutcome) -> str:
-    """Make or enrich the node that a draft names; return its uuid. Records of packs' kinds are named, not changed."""
+    """Create or enrich the node that a draft names; return its uuid.
+
+    A record (a node of one of ``batch.kinds``) is never changed by a draft.
+    """
     uuid = batch.node_named(draft.name)
     if draft.kind in batch.kinds:
         outcome.skipped.append(
@@ -265,7 +281,7 @@ def plan_node(batch: Batch, draft: NodeDraft, outcome: TurnOutcome) -> str:
 def _free_aliases(
     batch: Batch, uuid: str, draft: NodeDraft, outcome: TurnOutcome
 ) -> tuple[str, ...]:
-    """Return the aliases that name nothing else; a taken one is reported, never stolen."""
+    """Return the aliases that name no other node; a taken alias is reported and left alone."""
     free: list[str] = []
     for alias in draft.aliases:
         owner = batch.node_named(alias)
@@ -277,18 +293,18 @@ def _free_aliases(
 
 
 def plan_fact(batch: Batch, turn: Turn, draft: FactDraft, outcome: TurnOutcome) -> Fact:
-    """Make the fact that a draft states, or add this turn to its supports; close what it replaces.
+    """Create the fact that a draft states, or add the turn to its supports; close what it replaces.
 
-    A statement is one with the open fact that joins the same nodes in the same way when its words add nothing to it, or
-    when a subject has only one such relation at a time; the older words stay. Not if both name a day on which it began,
-    and not the same. One without a day holds from the first
-    turn that says it; a day that is named later counts from then on.
+    A draft restates an open fact between the same nodes with the same relation when its words add
+    nothing to the fact's text, or when the relation is single-valued; the older text stays. Two
+    different days of beginning make two facts. A fact without a day begins with the first turn that
+    states it; a day that is named later replaces that.
     """
     subject = batch.node_named(draft.subject) or plan_node(batch, NodeDraft(draft.subject), outcome)
     object_ = batch.node_named(draft.object) or plan_node(batch, NodeDraft(draft.object), outcome)
     draft = _with_end_of_the_past(batch, draft, turn)
-    text = said(draft)
-    joins = subject, draft.relation, object_
+    text = sentence_of(draft)
+    joins = (subject, draft.relation, object_)
     uuid = fact_id(batch.entity.group, joins, text, draft.valid_at)
     fact = batch.fact(uuid) or _restated(batch, turn, draft, (subject, object_))
     if fact and _ended_before(fact, draft, turn):
@@ -299,16 +315,24 @@ def plan_fact(batch: Batch, turn: Turn, draft: FactDraft, outcome: TurnOutcome) 
         outcome.facts += draft.kind == "fact"
         outcome.edges += 1
     if fact is None:
-        times = since_of(draft, turn), draft.invalid_at
         fact = Fact(
-            uuid, subject, object_, draft.relation, text, batch.at, draft.kind, (turn.uuid,), *times
+            uuid,
+            subject,
+            object_,
+            draft.relation,
+            text,
+            batch.at,
+            draft.kind,
+            episodes=(turn.uuid,),
+            valid_at=since_of(draft, turn),
+            invalid_at=draft.invalid_at,
         )
     elif taken_back(fact):
         fact = replace(
             said_by(fact, turn.uuid), valid_at=since_of(draft, turn), invalid_at=draft.invalid_at
         )
     else:
-        fact = _said_again(batch, fact, draft, turn)
+        fact = _with_times_of(batch, fact, draft, turn)
     fact = batch.support(fact, turn.uuid)
     if draft.invalid_at and draft.invalid_at == fact.invalid_at:
         batch.own_ends[fact.uuid] = fact.invalid_at
@@ -318,7 +342,7 @@ def plan_fact(batch: Batch, turn: Turn, draft: FactDraft, outcome: TurnOutcome) 
 
 
 def _with_end_of_the_past(batch: Batch, draft: FactDraft, turn: Turn) -> FactDraft:
-    """Return a statement of what was, in a single-valued relation, with an end; others as they are."""
+    """Return a draft with an end, if it speaks of the past and its relation is single-valued."""
     relation = batch.relations.find(draft.relation)
     if draft.invalid_at or draft.kind != "fact" or not (relation and relation.single):
         return draft
@@ -328,8 +352,8 @@ def _with_end_of_the_past(batch: Batch, draft: FactDraft, turn: Turn) -> FactDra
     return replace(draft, invalid_at=end)
 
 
-def said(draft: FactDraft) -> str:
-    """Return the sentence of a fact: its own, or subject, relation and object."""
+def sentence_of(draft: FactDraft) -> str:
+    """Return the text of a draft, or else its subject, relation and object as a sentence."""
     return (
         draft.text.strip()
         or f"{draft.subject} {draft.relation.replace('_', ' ').lower()} {draft.object}"
@@ -337,59 +361,59 @@ def said(draft: FactDraft) -> str:
 
 
 def since_of(draft: FactDraft, turn: Turn) -> datetime | None:
-    """Return since when a statement holds: its day, else the turn's; unknown of what had ended by then."""
-    if (
-        draft.valid_at
-        or draft.kind != "fact"
-        or (draft.invalid_at and draft.invalid_at <= turn.occurred_at)
-    ):
+    """Return when a stated fact began: the draft's day, or else the turn's.
+
+    None (unknown) when it had already ended before the turn, and for other kinds than facts.
+    """
+    if draft.valid_at or draft.kind != "fact":
         return draft.valid_at
+    if draft.invalid_at and draft.invalid_at <= turn.occurred_at:
+        return None
     return turn.occurred_at
 
 
 def _restated(batch: Batch, turn: Turn, draft: FactDraft, ends: tuple[str, str]) -> Fact | None:
-    """Return the fact that a statement says once more, in other words or of another day."""
+    """Return the fact that a draft restates, in other words or with another day."""
     if draft.kind != "fact" or draft.invalid_at:
         return None
     for fact in batch.alike(ends[0], draft.relation, ends[1]):
+        if fact.kind != "fact" or taken_back(fact):
+            continue
         same_day = draft.valid_at in (None, fact.valid_at) or is_undated(batch.entity.group, fact)
-        holds = (
-            fact.expired_at is None
-            if fact.invalid_at is None
-            else fact.invalid_at > turn.occurred_at
-        )
-        if not (
-            fact.kind == "fact" and same_day and (holds or turn.uuid in fact.episodes)
-        ) or taken_back(fact):
+        if fact.invalid_at is None:
+            holds = fact.expired_at is None
+        else:
+            holds = fact.invalid_at > turn.occurred_at
+        if not same_day or not (holds or turn.uuid in fact.episodes):
             continue
         names = [batch.known[end].name for end in ends if end in batch.known]
-        if batch.relations.is_single(draft.relation) or adds_nothing(said(draft), fact, names):
+        if batch.relations.is_single(draft.relation):
+            return fact
+        if adds_nothing(sentence_of(draft), fact, names):
             return fact
     return None
 
 
-def _said_again(batch: Batch, fact: Fact, draft: FactDraft, turn: Turn) -> Fact:
-    """Return a fact with what a statement of it adds: when it began, when it ended."""
+def _with_times_of(batch: Batch, fact: Fact, draft: FactDraft, turn: Turn) -> Fact:
+    """Return a fact with the beginning and the end that a further statement of it adds."""
     if draft.invalid_at and fact.invalid_at is None:
         fact = replace(fact, invalid_at=draft.invalid_at)
     if fact.kind != "fact" or not is_undated(batch.entity.group, fact):
         return fact
+    if draft.valid_at:
+        return replace(fact, valid_at=draft.valid_at)
     first = turn.occurred_at if fact.valid_at is None else min(fact.valid_at, turn.occurred_at)
-    since = draft.valid_at or (
-        first if fact.invalid_at is None or fact.invalid_at > first else fact.valid_at
-    )
-    return replace(fact, valid_at=since)
+    if fact.invalid_at is None or fact.invalid_at > first:
+        return replace(fact, valid_at=first)
+    return fact
 
 
 def _ended_before(fact: Fact, draft: FactDraft, turn: Turn) -> bool:
-    """Tell whether an undated statement is made anew of a fact that has ended: it holds again."""
-    ended = fact.invalid_at is not None and fact.invalid_at <= turn.occurred_at
-    return (
-        ended
-        and draft.valid_at is None
-        and draft.invalid_at is None
-        and turn.uuid not in fact.episodes
-    )
+    """Tell whether a fact has ended and the turn states anew, without a day, that it holds."""
+    if fact.invalid_at is None or fact.invalid_at > turn.occurred_at:
+        return False
+    is_dated = draft.valid_at is not None or draft.invalid_at is not None
+    return not is_dated and turn.uuid not in fact.episodes
 
 
 def is_undated(group: str, fact: Fact) -> bool:
@@ -398,12 +422,12 @@ def is_undated(group: str, fact: Fact) -> bool:
 
 
 def fact_id(group: str, joins: tuple[str, str, str], text: str, since: datetime | None) -> str:
-    """Return the uuid5 of what a fact says and since when: the same statement is one fact."""
+    """Return the uuid5 of a fact's ends, relation, text and beginning."""
     return stable_id(group, "fact", *joins, fold(text), iso(since) if since else "")
 
 
 def pair_of(name: str) -> tuple[str, str] | None:
-    """Return subject and relation of a name such as ``Ana LIVES_IN``; None for an id or a sentence."""
+    """Return subject and relation of a name such as ``Ana LIVES_IN``; None for other names."""
     match = _PAIR.match(name.strip())
     return (match[1], match[2]) if match else None
 
@@ -411,29 +435,33 @@ def pair_of(name: str) -> tuple[str, str] | None:
 def close_replaced(
     batch: Batch, fact: Fact, replaced: Sequence[str], turn: Turn, outcome: TurnOutcome
 ) -> None:
-    """Close each fact that is named, at the moment the new one begins.
+    """Close each fact that ``replaced`` names, when the new fact begins.
 
-    What is named by subject and relation is what held then: where it began later than the new fact, the new one ends
-    there. Nothing that is named is reported with what is nearest to it.
+    A name is an id, a text, or a subject and a relation. A fact named by subject and relation that
+    began later than the new fact ends the new fact instead. A name without a fact is reported with
+    the nearest facts.
     """
     since = fact.valid_at or turn.occurred_at
     for name in replaced:
-        olds = _named_by_pair(batch, name, fact)
-        pair = bool(olds)
-        olds = olds or _named(batch, name, fact)
+        olds = _facts_of_pair(batch, name, fact)
+        by_pair = bool(olds)
+        if not by_pair:
+            olds = _facts_with_id_or_text(batch, name, fact)
         if not olds:
-            outcome.skipped.append(Skipped("invalidates", _nothing(batch, fact, name)))
-        # Who replaces what held in a slot says no more than that the slot has one value: all its statements decide.
-        cause = "superseded" if pair and batch.relations.is_single(fact.relation) else "explicit"
+            outcome.skipped.append(Skipped("invalidates", _describe_nearest(batch, fact, name)))
+        # Replacing the value of a slot only states that the slot has one value: all its statements
+        # decide which.
+        is_slot = by_pair and batch.relations.is_single(fact.relation)
+        cause = "superseded" if is_slot else "explicit"
         for old in olds:
-            if pair and old.valid_at is not None and old.valid_at > since:
+            if by_pair and old.valid_at is not None and old.valid_at > since:
                 latest = batch.fact(fact.uuid) or fact
                 _end(batch, latest, old.valid_at, old, turn, cause)
-            elif not (
-                pair and old.episodes == (turn.uuid,)
-            ):  # what a changed text says no more is taken back
-                end = max(since, old.valid_at) if old.valid_at else since
-                _end(batch, old, end, fact, turn, cause)
+                continue
+            if by_pair and old.episodes == (turn.uuid,):
+                continue  # stated by the turn's own old text only: it is retracted, not replaced
+            end = max(since, old.valid_at) if old.valid_at else since
+            _end(batch, old, end, fact, turn, cause)
 
 
 def _end(
@@ -449,30 +477,30 @@ def _end(
     batch.closings.setdefault(fact.uuid, []).append(closing)
 
 
-def _named_by_pair(batch: Batch, name: str, new: Fact) -> list[Fact]:
-    """Return the facts that subject and relation stand for; a sentence may end in capitals too, and stands for none."""
+def _facts_of_pair(batch: Batch, name: str, new: Fact) -> list[Fact]:
+    """Return the facts with the subject and relation in a name; a sentence in capitals has none."""
     pair = pair_of(name)
-    subject = batch.node_named(pair[0]) if pair else None
-    mine = [
-        one
-        for one in _others(batch, new)
-        if pair and (one.subject, one.relation) == (subject, pair[1])
-    ]
+    if pair is None:
+        return []
+    subject_and_relation = (batch.node_named(pair[0]), pair[1])
     return [
-        one
-        for one in mine
-        if one.kind == "fact" and not taken_back(one) and one.object != new.object
+        fact
+        for fact in _others(batch, new)
+        if (fact.subject, fact.relation) == subject_and_relation
+        and fact.kind == "fact"
+        and not taken_back(fact)
+        and fact.object != new.object
     ]
 
 
-def _named(batch: Batch, name: str, new: Fact) -> list[Fact]:
+def _facts_with_id_or_text(batch: Batch, name: str, new: Fact) -> list[Fact]:
     if is_uuid(name):
         return [fact for fact in _others(batch, new) if fact.uuid == name]
     wanted = _plain(name)
     return [
         fact
         for fact in _others(batch, new)
-        if wanted in (_plain(fact.text), _plain(_joined(batch, fact)))
+        if wanted in (_plain(fact.text), _plain(_names_and_relation(batch, fact)))
     ]
 
 
@@ -480,30 +508,35 @@ def _others(batch: Batch, new: Fact) -> list[Fact]:
     return [fact for fact in {**batch.stored, **batch.facts}.values() if fact.uuid != new.uuid]
 
 
-def _nothing(batch: Batch, fact: Fact, name: str) -> str:
-    """Return that nothing is named so, and the open facts of the subject that come nearest."""
+def _describe_nearest(batch: Batch, new: Fact, name: str) -> str:
+    """Return a message that no fact has a name, with the closest open facts of the subject."""
     wanted = set(_plain(name).split())
-    latest = {**batch.stored, **batch.facts}.values()
-    open_ = [
-        one
-        for one in latest
-        if one.subject == fact.subject and one.kind == "fact" and one.uuid != fact.uuid
+
+    def distance(fact: Fact) -> tuple[int, str]:
+        return -len(wanted.intersection(_plain(fact.text).split())), fact.uuid
+
+    candidates = [
+        fact
+        for fact in _others(batch, new)
+        if fact.subject == new.subject
+        and fact.kind == "fact"
+        and fact.invalid_at is None
+        and fact.expired_at is None
     ]
-    open_ = [one for one in open_ if one.invalid_at is None and one.expired_at is None]
-    near = sorted(open_, key=lambda one: (-len(wanted & set(_plain(one.text).split())), one.uuid))[
-        :_NEAREST
-    ]
-    said = "no fact of this entity has that id, text, or subject and relation"
-    if not near:
-        return said
-    return f"{said}; nearest: " + "; ".join(
-        f"{first_line(one.text)!r} [{one.uuid}]" for one in near
-    )
+    message = "no fact of this entity has that id, text, or subject and relation"
+    nearest = sorted(candidates, key=distance)[:_NEAREST]
+    if not nearest:
+        return message
+    listed = [f"{first_line(fact.text)!r} [{fact.uuid}]" for fact in nearest]
+    return f"{message}; nearest: {'; '.join(listed)}"
 
 
-def _joined(batch: Batch, fact: Fact) -> str:
-    ends = (batch.known.get(fact.subject), batch.known.get(fact.object))
-    return " ".join((ends[0].name, fact.relation, ends[1].name)) if ends[0] and ends[1] else ""
+def _names_and_relation(batch: Batch, fact: Fact) -> str:
+    subject = batch.known.get(fact.subject)
+    object_ = batch.known.get(fact.object)
+    if subject is None or object_ is None:
+        return ""
+    return f"{subject.name} {fact.relation} {object_.name}"
 
 
 def _plain(text: str) -> str:

@@ -1,18 +1,23 @@
-"""Which facts of a slot hold: the state of a subject's single-valued relation, from all that was stated of it.
+"""Decide which facts of a slot hold now, from all statements about the slot.
 
-Pure. A slot is a subject and a single-valued relation of the table. Each turn that states a fact of the slot is a
-statement; statements are ordered by their turns' own times, so the order in which turns are taken in changes nothing.
+A slot is a subject and a single-valued relation of the table. Each turn that states a fact of the
+slot is a statement. Statements are ordered by the times of their turns, so the order in which turns
+are ingested changes nothing. The functions here do no I/O.
 
-* The value that was stated last holds. A value ends where the first statement of another value after its own last
-  statement says that the other began: at the time of that statement, or at the date in it.
-* A date such as "in March" is a stretch, not its first instant: the change lies within the stretch and after the last
-  statement of the old value.
-* A statement of an earlier time replaces nothing. Such are: words about the past ("In 2019 I lived in Rome"), which
-  give the fact an end of its own; a date before that of a value stated earlier; a date in the words that lies more
-  than a year before the last statement of another value. Words of the present ("since 2019", "now") are none of them.
-* A plan ("moving to Milan in June") is a statement of its day; a later plan made before that day takes its place.
-* Statements that end facts (``Ending``) close what was stated before them, in any relation.
-* An end that a fact's own statement gives it, and one by ``invalidates``, win over all of this.
+* The value that was stated last holds. A value ends where the first statement of another value,
+  after its own last statement, says that the other began: at the time of that statement, or at the
+  date in it.
+* A date such as "in March" is a period, not its first instant: the change lies within the period
+  and after the last statement of the old value.
+* A statement about an earlier time replaces nothing. A statement is about an earlier time when it
+  speaks of the past ("In 2019 I lived in Rome"; such a fact has an end of its own), when its date
+  lies before the date of a value that was stated earlier, or when its date lies more than a year
+  before the last statement of another value. Words of the present ("since 2019", "now") prevent
+  all three.
+* A plan ("moving to Milan in June") counts on its day; a later plan that is made before that day
+  replaces it.
+* A statement that ends facts (``Ending``) closes what was stated before it, in any relation.
+* An end that a fact's own statement gives it, and an end by ``invalidates``, win over all of this.
 """
 
 from __future__ import annotations
@@ -34,32 +39,41 @@ from pps.journal.closing_rows import Ending
 
 _DAY = timedelta(days=1)
 _LONG_BEFORE = timedelta(days=365)
-"""How long before the last statement of another value a date lies that is certainly of an earlier time."""
+"""A date this long before the last statement of another value is about an earlier time."""
 
 BEFORE_EVERYTHING = datetime(1, 1, 2, tzinfo=UTC)
-"""Where a fact ends that was never true and of which it is not known when it began."""
+"""The end of a fact that was never true and has no known beginning."""
 
 CORRECTION_REACH = 8
-"""Turns of the session before a correction among which the fact meant is looked for."""
+"""The number of turns before a correction, in its session, that may state the corrected fact."""
 
 _PRESENT = re.compile(
-    r"\b(?:since|still|now|nowadays|currently|presently|these days|at the moment|again|anymore|ever since"
-    r"|(?:have|has|'ve|'s) (?:\w+ )?(?:lived|been|worked))\b",
+    r"\b(?:since|still|now|nowadays|currently|presently|these days|at the moment|again|anymore"
+    r"|ever since|(?:have|has|'ve|'s) (?:\w+ )?(?:lived|been|worked))\b",
     re.IGNORECASE,
 )
 _PAST = re.compile(
-    r"\bused to\b|\b(?:formerly|previously|once|back then|back when|in those days|no longer|at the time)\b"
+    r"\bused to\b"
+    r"|\b(?:formerly|previously|once|back then|back when|in those days|no longer|at the time)\b"
     r"|\b(?:lived|resided|worked|studied|dwelt|stayed)\b"
-    r"|\b(?:'s|his|her|their|my|our) (?:previous|former|prior|ex)[ -](?:\w+ ){0,2}?\w+ (?:is|was|were|are)\b"
-    r"|\b(?:is|was|were|are) (?:[\w-]+'s|his|her|their|my|our|the|an?) (?:previous|former|prior|ex)[ -]\w"
-    r"|\b(?:was|were|had been) (?:living|working|based|employed|married|engaged|dating|studying|staying|kept|stored"
-    r"|called|named|at|in|an?|the|my|our|\d)\b",
+    r"|\b(?:'s|his|her|their|my|our) (?:previous|former|prior|ex)[ -](?:\w+ ){0,2}?\w+"
+    r" (?:is|was|were|are)\b"
+    r"|\b(?:is|was|were|are) (?:[\w-]+'s|his|her|their|my|our|the|an?)"
+    r" (?:previous|former|prior|ex)[ -]\w"
+    r"|\b(?:was|were|had been) (?:living|working|based|employed|married|engaged|dating|studying"
+    r"|staying|kept|stored|called|named|at|in|an?|the|my|our|\d)\b",
     re.IGNORECASE,
 )
 
 
 class Order(NamedTuple):
-    """Where a statement stands: its own time, its turn's place in the journal, its place within the turn."""
+    """The sort key of a statement.
+
+    Attributes:
+        at: When the turn was said.
+        seq: The turn's position in the journal.
+        place: The statement's position within the turn.
+    """
 
     at: datetime
     seq: int
@@ -67,7 +81,7 @@ class Order(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class FactStatement:
     """One turn that states a fact."""
 
     turn: str
@@ -76,39 +90,39 @@ class Said:
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """A fact with what states it.
+    """A fact with the turns that state it.
 
     Attributes:
-        said: Its statements in their order, one at least.
-        own_end: The end that its own statement gives it, or None.
-        explicit: The closings by ``invalidates`` that hold.
+        statements: In their order; at least one.
+        own_end: The end that the fact's own statement gives it, or None.
+        explicit: The valid closings by ``invalidates``.
     """
 
     fact: Fact
-    said: tuple[Said, ...]
+    statements: tuple[FactStatement, ...]
     own_end: datetime | None = None
     explicit: tuple[Closing, ...] = ()
 
     @property
-    def first(self) -> Said:
-        return self.said[0]
+    def first(self) -> FactStatement:
+        return self.statements[0]
 
     @property
-    def last(self) -> Said:
-        return self.said[-1]
+    def last(self) -> FactStatement:
+        return self.statements[-1]
 
 
 @dataclass(frozen=True, slots=True)
-class SaidEnding:
-    """An ending with when it was said."""
+class OrderedEnding:
+    """A statement that ends facts, with its place among the statements."""
 
     ending: Ending
     order: Order
 
 
 @dataclass(frozen=True, slots=True)
-class _Stretch:
-    """When something began: within ``[start, end]``; equal when it is exact."""
+class _Period:
+    """A change happened within ``[start, end]``; the two are equal when its instant is known."""
 
     start: datetime
     end: datetime
@@ -116,21 +130,29 @@ class _Stretch:
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """A statement that may take the place of a value."""
+    """A statement that may replace another value.
+
+    Attributes:
+        order: When it counts: of a plan the day that it is for.
+        begins: When its fact began; None means at the time of the statement.
+    """
 
     fact: Fact
     turn: str
     order: Order
-    begins: _Stretch | None
+    begins: _Period | None
 
 
 def speaks_of_the_past(text: str) -> bool:
-    """Tell whether a sentence plainly says what was and is no more; English. One of the present tense does not."""
+    """Tell whether an English sentence is plainly about the past and has no word of the present."""
     return _PAST.search(text) is not None and _PRESENT.search(text) is None
 
 
 def end_of_the_past(text: str, since: datetime | None, said_at: datetime) -> datetime:
-    """Return until when certainly a statement of the past held: the end of the stretch that it names, else when said."""
+    """Return when a fact about the past had ended at the latest.
+
+    That is the first end after ``since`` of the periods that the text names, or else ``said_at``.
+    """
     ends = [
         span.end
         for span in _spans(text, said_at)
@@ -141,78 +163,82 @@ def end_of_the_past(text: str, since: datetime | None, said_at: datetime) -> dat
 
 def closings_of_slot(
     facts: Sequence[Stated],
-    endings: Sequence[SaidEnding],
+    endings: Sequence[OrderedEnding],
     relation: RelationRule,
     at: datetime,
 ) -> dict[str, Closing | None]:
-    """Return what closes each fact of one slot, by uuid; None where it stays as its own statement has it.
+    """Return fact → its closing, for each fact of one slot; None keeps the fact's own end.
 
     Args:
-        facts: All facts of the slot; those that were taken back close nothing and stay as they are.
-        endings: Those that name the subject or an object of the facts.
-        relation: The relation of the slot, single-valued.
-        at: The moment that new closings are learned at.
+        facts: All facts of the slot. Retracted facts close nothing, and are absent from the result.
+        endings: The endings about the subject or an object of the facts.
+        relation: The single-valued relation of the slot.
+        at: When new closings are learned (``Closing.closed_at``).
     """
-    present = [one for one in facts if _counts(one)]
-    begins = {one.fact.uuid: _begins(one, relation) for one in present}
-    current, earlier = _told_late(present, begins)
+    present = [stated for stated in facts if _counts(stated)]
+    begins = {stated.fact.uuid: _begins(stated, relation) for stated in present}
+    current, earlier = _split_by_time(present, begins)
     changes = sorted(_changes(current, begins), key=_order_of)
     result: dict[str, Closing | None] = {}
-    for one in facts:
-        if taken_back(one.fact):
+    for stated in facts:
+        if taken_back(stated.fact):
             continue
-        if one.own_end is not None or one.explicit:
-            result[one.fact.uuid] = _explicit(one)
+        if stated.own_end is not None or stated.explicit:
+            result[stated.fact.uuid] = _explicit(stated)
             continue
-        candidates = [*_endings_of(one, endings, relation, at)]
+        candidates = [*_endings_of(stated, endings, relation, at)]
         if earlier:
-            candidates += _overtaken(one, present, earlier, begins, at)
-        if one.fact.uuid not in earlier:
-            candidates += _successors(one, changes, begins, at)
-            candidates += _plans_made_anew(one, current, begins, at)
-        result[one.fact.uuid] = min(candidates, key=lambda closing: closing.at, default=None)
+            candidates += _overtaken(stated, present, earlier, begins, at)
+        if stated.fact.uuid not in earlier:
+            candidates += _successors(stated, changes, begins, at)
+            candidates += _plans_made_anew(stated, current, begins, at)
+        result[stated.fact.uuid] = min(candidates, key=lambda closing: closing.at, default=None)
     return result
 
 
 def runs_of_slot(
     facts: Sequence[Stated], relation: RelationRule
-) -> dict[str, list[tuple[Said, ...]]]:
-    """Return fact → its statements in runs, of the facts that another value was stated between two statements of.
+) -> dict[str, list[tuple[FactStatement, ...]]]:
+    """Return fact → its statements in runs, for facts that another value interrupts.
 
-    Who lived in Rome, then in Milan, then in Rome again lived there twice: each run is a fact of its own, so that the
-    result does not depend on which of the statements was taken in first.
+    A person who lived in Rome, then in Milan, then in Rome again lived in Rome twice. Each run
+    becomes a fact of its own, so the result does not depend on which statement was ingested first.
     """
-    present = [one for one in facts if _counts(one)]
-    begins = {one.fact.uuid: _begins(one, relation) for one in present}
-    current, _ = _told_late(present, begins)
+    present = [stated for stated in facts if _counts(stated)]
+    begins = {stated.fact.uuid: _begins(stated, relation) for stated in present}
+    current, _ = _split_by_time(present, begins)
     changes = sorted(_changes(current, begins), key=_order_of)
-    found: dict[str, list[tuple[Said, ...]]] = {}
-    for one in current:
-        runs: list[list[Said]] = [[one.first]]
-        for before, said in itertools.pairwise(one.said):
+    runs_by_fact: dict[str, list[tuple[FactStatement, ...]]] = {}
+    for stated in current:
+        runs: list[list[FactStatement]] = [[stated.first]]
+        for before, statement in itertools.pairwise(stated.statements):
             after = bisect_right(changes, before.order, key=_order_of)
-            until = bisect_left(changes, said.order, key=_order_of)
-            if any(changes[place].fact.object != one.fact.object for place in range(after, until)):
+            until = bisect_left(changes, statement.order, key=_order_of)
+            value = stated.fact.object
+            if any(changes[place].fact.object != value for place in range(after, until)):
                 runs.append([])
-            runs[-1].append(said)
+            runs[-1].append(statement)
         if len(runs) > 1:
-            found[one.fact.uuid] = [tuple(run) for run in runs]
-    return found
+            runs_by_fact[stated.fact.uuid] = [tuple(run) for run in runs]
+    return runs_by_fact
 
 
 def closing_of_other(
-    one: Stated, endings: Sequence[SaidEnding], relation: RelationRule | None, at: datetime
+    stated: Stated, endings: Sequence[OrderedEnding], relation: RelationRule | None, at: datetime
 ) -> Closing | None:
-    """Return what closes a fact of a relation that is not single-valued: an ending, or what names it."""
-    if one.own_end is not None or one.explicit:
-        return _explicit(one)
+    """Return the closing of a fact whose relation is not single-valued.
+
+    Only an ending or a statement with ``invalidates`` closes it.
+    """
+    if stated.own_end is not None or stated.explicit:
+        return _explicit(stated)
     return min(
-        _endings_of(one, endings, relation, at), key=lambda closing: closing.at, default=None
+        _endings_of(stated, endings, relation, at), key=lambda closing: closing.at, default=None
     )
 
 
 def closed(fact: Fact, closing: Closing | None, own_end: datetime | None) -> Fact:
-    """Return a fact as a closing has it, or open again up to its own end."""
+    """Return a fact ended by a closing; without a closing, open up to its own end."""
     if closing is None:
         if fact.invalid_at == own_end:
             return fact
@@ -238,73 +264,77 @@ def is_about(ending: Ending, fact: Fact, relation: RelationRule | None) -> bool:
     return not keys.isdisjoint(ending.relations)
 
 
-def _counts(one: Stated) -> bool:
-    """Tell whether a fact may take the place of others: it was not taken back, speaks of the present, and was true."""
-    return not taken_back(one.fact) and not _is_over(one) and not _was_never_true(one)
+def _counts(stated: Stated) -> bool:
+    """Tell whether a fact may replace others: not retracted, not about the past, and once true."""
+    return not taken_back(stated.fact) and not _is_over(stated) and not _was_never_true(stated)
 
 
-def _was_never_true(one: Stated) -> bool:
-    """Tell whether somebody said that a fact was never true, without a fact in its place."""
-    closing = _explicit(one)
+def _was_never_true(stated: Stated) -> bool:
+    """Tell whether a turn said that a fact was never true, without giving another fact instead."""
+    closing = _explicit(stated)
     if closing is None or closing.by_fact:
         return False
-    return closing.at <= (one.fact.valid_at or BEFORE_EVERYTHING)
+    return closing.at <= (stated.fact.valid_at or BEFORE_EVERYTHING)
 
 
-def _is_over(one: Stated) -> bool:
-    """Tell whether a fact had ended, by its own statement, when it was last stated: it speaks of the past."""
-    return one.own_end is not None and one.own_end <= one.last.order.at
+def _is_over(stated: Stated) -> bool:
+    """Tell whether a fact had already ended when it was last stated."""
+    return stated.own_end is not None and stated.own_end <= stated.last.order.at
 
 
-def _explicit(one: Stated) -> Closing | None:
-    closing = min(one.explicit, key=lambda closing: closing.at, default=None)
-    if closing is None or (one.own_end is not None and one.own_end <= closing.at):
+def _explicit(stated: Stated) -> Closing | None:
+    closing = min(stated.explicit, key=lambda closing: closing.at, default=None)
+    if closing is None or (stated.own_end is not None and stated.own_end <= closing.at):
         return None
     return closing
 
 
-def _begins(one: Stated, relation: RelationRule) -> _Stretch | None:
-    """Return when the value began, where its statement names a time; None where it holds since it was stated."""
-    fact = one.fact
+def _begins(stated: Stated, relation: RelationRule) -> _Period | None:
+    """Return when the value began; None when no time is named: it holds since it was stated."""
+    fact = stated.fact
     if not relation.dated or fact.valid_at is None:
         return None
-    if any(said.order.at == fact.valid_at for said in one.said):
+    if any(statement.order.at == fact.valid_at for statement in stated.statements):
         return None
-    for span in _spans(fact.text, one.first.order.at):
+    for span in _spans(fact.text, stated.first.order.at):
         if fact.valid_at in (span.start, span.began()) and span.end is not None:
-            return _Stretch(fact.valid_at, span.end)
-    return _Stretch(fact.valid_at, interval(fact.valid_at)[1])
+            return _Period(fact.valid_at, span.end)
+    return _Period(fact.valid_at, interval(fact.valid_at)[1])
 
 
 def _spans(text: str, said_at: datetime) -> list[Span]:
     return read_times(text, said_at) if names_time(text) else []
 
 
-def _told_late(
-    present: Sequence[Stated], begins: dict[str, _Stretch | None]
+def _split_by_time(
+    present: Sequence[Stated], begins: dict[str, _Period | None]
 ) -> tuple[list[Stated], set[str]]:
-    """Return the facts that count, and the ids of those that speak of an earlier time than one stated before them."""
+    """Return the facts that may be current, and the ids of those about an earlier time.
+
+    A fact is about an earlier time when it names a time plainly before that of another value that
+    was stated before it.
+    """
     current: list[Stated] = []
     earlier: set[str] = set()
     starts = _Latest()
     statements = _Latest()
-    for one in sorted(present, key=lambda stated: stated.last.order):
-        stretch = begins[one.fact.uuid]
-        value = one.fact.object
-        if stretch is not None and _is_before(
-            one, stretch, starts.besides(value), statements.besides(value)
+    for stated in sorted(present, key=lambda stated: stated.last.order):
+        period = begins[stated.fact.uuid]
+        value = stated.fact.object
+        if period is not None and _is_before(
+            stated, period, starts.besides(value), statements.besides(value)
         ):
-            earlier.add(one.fact.uuid)
+            earlier.add(stated.fact.uuid)
             continue
-        current.append(one)
-        statements.add(value, one.last.order.at)
-        if stretch is not None:
-            starts.add(value, stretch.start)
+        current.append(stated)
+        statements.add(value, stated.last.order.at)
+        if period is not None:
+            starts.add(value, period.start)
     return current, earlier
 
 
 class _Latest:
-    """The latest moment of each of the two values that have the latest ones."""
+    """The latest moment of each value, for the two values with the latest moments."""
 
     def __init__(self) -> None:
         self._moments: dict[str, datetime] = {}
@@ -322,125 +352,135 @@ class _Latest:
 
 
 def _is_before(
-    one: Stated, stretch: _Stretch, others_begin: datetime | None, others_stated: datetime | None
+    stated: Stated, period: _Period, others_begin: datetime | None, others_stated: datetime | None
 ) -> bool:
-    """Tell whether a fact names a time plainly before that of another value, which was stated before it.
+    """Tell whether a fact names a time plainly before that of another value stated before it.
 
     Args:
-        one: The fact; ``stretch`` is the time that it names.
-        stretch: See there.
+        stated: The fact.
+        period: The time that its text names.
         others_begin: The latest time that a statement of another value names.
         others_stated: When another value was last stated.
     """
-    if stretch.start > one.last.order.at or _PRESENT.search(one.fact.text):
+    if period.start > stated.last.order.at or _PRESENT.search(stated.fact.text):
         return False  # a plan, or what holds now
-    if others_begin is not None and stretch.start < others_begin and stretch.end <= others_begin:
+    if others_begin is not None and period.start < others_begin and period.end <= others_begin:
         return True
-    if others_stated is None or not names_time(one.fact.text):
+    if others_stated is None or not names_time(stated.fact.text):
         return False
-    return stretch.end + _LONG_BEFORE <= others_stated
+    return period.end + _LONG_BEFORE <= others_stated
 
 
 def _order_of(change: _Change) -> Order:
     return change.order
 
 
-def _changes(facts: Iterable[Stated], begins: dict[str, _Stretch | None]) -> Iterator[_Change]:
-    """Yield every statement in the place where it counts: a plan on the day that it is for."""
-    for one in facts:
-        for said in one.said:
-            stretch = begins[one.fact.uuid] if said is one.first else None
-            order = said.order
-            if stretch is not None and stretch.start > order.at:
-                order = order._replace(at=stretch.start)
-            yield _Change(one.fact, said.turn, order, stretch)
+def _changes(facts: Iterable[Stated], begins: dict[str, _Period | None]) -> Iterator[_Change]:
+    """Yield every statement with the moment when it counts: a plan on the day that it is for."""
+    for stated in facts:
+        for statement in stated.statements:
+            period = begins[stated.fact.uuid] if statement is stated.first else None
+            order = statement.order
+            if period is not None and period.start > order.at:
+                order = order._replace(at=period.start)
+            yield _Change(stated.fact, statement.turn, order, period)
 
 
 def _successors(
-    one: Stated,
+    stated: Stated,
     changes: Sequence[_Change],
-    begins: dict[str, _Stretch | None],
+    begins: dict[str, _Period | None],
     at: datetime,
 ) -> Iterator[Closing]:
-    """Yield the closing by the first statement of another value after the last of this one's."""
-    last = max(change.order for change in _changes([one], begins))
+    """Yield the closing by the first statement of another value after the fact's own last one."""
+    last = max(change.order for change in _changes([stated], begins))
     for place in range(bisect_right(changes, last, key=_order_of), len(changes)):
         change = changes[place]
-        if change.fact.object == one.fact.object:
+        if change.fact.object == stated.fact.object:
             continue
-        if change.turn == one.last.turn and change.fact.text == one.fact.text:
-            continue  # one sentence that names two values: neither replaces the other
-        moment = _moment(one, change.begins, change.order.at)
-        yield _closing(one, moment, "superseded", change.turn, at, change.fact.uuid)
+        if change.turn == stated.last.turn and change.fact.text == stated.fact.text:
+            continue  # stated sentence that names two values: neither replaces the other
+        moment = _end_of_value(stated, change.begins, change.order.at)
+        yield _closing(stated, moment, "superseded", change.turn, at, change.fact.uuid)
         return
 
 
 def _plans_made_anew(
-    one: Stated, facts: Sequence[Stated], begins: dict[str, _Stretch | None], at: datetime
+    stated: Stated, facts: Sequence[Stated], begins: dict[str, _Period | None], at: datetime
 ) -> Iterator[Closing]:
-    """Yield the closing of a plan by another plan that was made before its day came."""
-    mine = begins[one.fact.uuid]
-    if mine is None or mine.start <= one.last.order.at:
+    """Yield the closings of a plan by other plans that were made before its day came."""
+    mine = begins[stated.fact.uuid]
+    if mine is None or mine.start <= stated.last.order.at:
         return
     for other in facts:
         theirs = begins[other.fact.uuid]
-        said = other.first
-        if other.fact.object == one.fact.object or theirs is None:
+        statement = other.first
+        if other.fact.object == stated.fact.object or theirs is None:
             continue
-        if one.last.order < said.order and said.order.at < min(mine.start, theirs.start):
-            yield _closing(one, mine.start, "superseded", said.turn, at, other.fact.uuid)
+        made_after = stated.last.order < statement.order
+        if made_after and statement.order.at < min(mine.start, theirs.start):
+            yield _closing(stated, mine.start, "superseded", statement.turn, at, other.fact.uuid)
 
 
 def _overtaken(
-    one: Stated,
+    stated: Stated,
     present: Sequence[Stated],
     earlier: set[str],
-    begins: dict[str, _Stretch | None],
+    begins: dict[str, _Period | None],
     at: datetime,
 ) -> Iterator[Closing]:
-    """Yield the closings between what was told late and the rest: a value ends where the next one began."""
-    start = one.fact.valid_at
+    """Yield the closings that facts about an earlier time receive or cause.
+
+    In world time, such a value ends where the next value began, and it ends a value before it.
+    """
+    start = stated.fact.valid_at
     if start is None:
         return
     for other in present:
         other_start = other.fact.valid_at
-        if other.fact.object == one.fact.object or other_start is None or other_start <= start:
+        if other.fact.object == stated.fact.object or other_start is None or other_start <= start:
             continue
-        is_between = other.fact.uuid in earlier and begins.get(one.fact.uuid) is not None
-        if one.fact.uuid in earlier or is_between:
-            yield _closing(one, other_start, "superseded", other.first.turn, at, other.fact.uuid)
+        is_between = other.fact.uuid in earlier and begins.get(stated.fact.uuid) is not None
+        if stated.fact.uuid in earlier or is_between:
+            yield _closing(stated, other_start, "superseded", other.first.turn, at, other.fact.uuid)
 
 
 def _endings_of(
-    one: Stated, endings: Sequence[SaidEnding], relation: RelationRule | None, at: datetime
+    stated: Stated, endings: Sequence[OrderedEnding], relation: RelationRule | None, at: datetime
 ) -> Iterator[Closing]:
-    for said in endings:
-        ending = said.ending
-        stretch = None
-        order_at = said.order.at
+    for ordered in endings:
+        ending = ordered.ending
+        period = None
+        order_at = ordered.order.at
         if ending.ended_at is not None:
-            stretch = _Stretch(ending.ended_at, ending.ended_before or interval(ending.ended_at)[1])
-            order_at = max(order_at, stretch.start)
-        is_later = one.last.order[:2] < (order_at, said.order.seq)
-        if is_later and one.last.turn != ending.turn and is_about(ending, one.fact, relation):
-            moment = _moment(one, stretch, said.order.at)
-            yield _closing(one, moment, "ended", ending.turn, at)
+            until = ending.ended_before or interval(ending.ended_at)[1]
+            period = _Period(ending.ended_at, until)
+            order_at = max(order_at, period.start)
+        is_later = stated.last.order[:2] < (order_at, ordered.order.seq)
+        if is_later and stated.last.turn != ending.turn and is_about(ending, stated.fact, relation):
+            moment = _end_of_value(stated, period, ordered.order.at)
+            yield _closing(stated, moment, "ended", ending.turn, at)
 
 
-def _moment(one: Stated, stretch: _Stretch | None, said_at: datetime) -> datetime:
-    """Return when a value ended: within the stretch that is named for it, and after it was last stated."""
-    if stretch is None:
+def _end_of_value(stated: Stated, period: _Period | None, said_at: datetime) -> datetime:
+    """Return when a value ended: within the named period, and after the value was last stated."""
+    if period is None:
         return said_at
-    last_held = one.last.order.at
-    latest = min(stretch.end, said_at)
-    if stretch.start <= last_held < latest:
+    last_held = stated.last.order.at
+    latest = min(period.end, said_at)
+    if period.start <= last_held < latest:
         return min(coarse(last_held.date() + _DAY), latest)
-    return stretch.start
+    return period.start
 
 
 def _closing(
-    one: Stated, moment: datetime, cause: ClosingCause, turn: str, at: datetime, by_fact: str = ""
+    stated: Stated,
+    moment: datetime,
+    cause: ClosingCause,
+    turn: str,
+    at: datetime,
+    by_fact: str = "",
 ) -> Closing:
-    since = one.fact.valid_at
+    since = stated.fact.valid_at
     end = moment if since is None else max(moment, since)
-    return Closing(one.fact.uuid, by_fact, turn, cause, end, at, one.own_end)
+    return Closing(stated.fact.uuid, by_fact, turn, cause, end, at, stated.own_end)

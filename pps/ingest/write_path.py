@@ -1,7 +1,10 @@
-"""From journal to graph and indexes: extract, plan, embed, write, index; every step can be run again.
+"""From journal to graph and indexes: extract, plan, embed, write, index.
 
-One transaction writes what the jobs of a batch bring: closings, entries of the change log, nodes, facts, episodes, records, and that
-the jobs are done. The indexes and a published graph follow the log. No model is asked within the transaction.
+Every step can be run again.
+
+One transaction writes the results of a batch of jobs: closings, entries of the change log, nodes,
+facts, episodes, records, and the state of the jobs. The indexes and a published graph follow the
+log. No model is called within the transaction.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ from pps.ingest.linking import Linker, draft_of, plan_made, typed_node
 from pps.ingest.passage_vectors import PassageVectors
 from pps.ingest.rules import extract
 from pps.ingest.slots import Settled, Slots
-from pps.ingest.statements import Drafts, pair_of, plan_drafts, said
+from pps.ingest.statements import Drafts, pair_of, plan_drafts, sentence_of
 from pps.ingest.supersession import CORRECTION_REACH, end_of_the_past, speaks_of_the_past
 from pps.ingest.support import OldWords, load_old_words, plan_rewording, said_by, with_days
 from pps.ingest.worker import End
@@ -48,8 +51,9 @@ from pps.journal.record_rows import put_records
 _FACTS_OF_A_NODE = 2_000
 _SAME_TEXT = 8
 _RELATIONS_AT_ONCE = 500
-_AHEAD, _FACTS_AHEAD = 256, 1_000
-"""Jobs, and about as many given facts with them, whose words are embedded while those before them are written."""
+_JOBS_AHEAD = 256
+_FACTS_AHEAD = 1_000
+"""Waiting jobs, and facts in them, that are embedded while the jobs before them are written."""
 
 
 class Pipeline:
@@ -82,59 +86,61 @@ class Pipeline:
         self._last_job: int | None = None
 
     async def save(self, jobs: Sequence[Job], end: End) -> None:
-        """Write what the jobs' turns bring, all but what a model reads in them, and end the jobs in one transaction.
+        """Write everything about the jobs' turns but a model's reading; end the jobs with it.
 
-        ``index`` brings it into the indexes. A text that the model cannot embed is met before anything is written.
+        All is one transaction. Call ``index`` afterwards. A text that the embedder refuses raises
+        before anything is written.
 
         Args:
             jobs: In the order of receipt.
-            end: Returns what the journal notes of the jobs, from their results.
+            end: Returns the work that notes the end of the jobs, from their results.
 
         Raises:
             StoreUnavailable, ModelUnavailable: Safe to run again; nothing is doubled.
         """
-        drafts = {job.id: _drafts(job, self._journal.zone) async for job in _one_by_one(jobs)}
+        drafts = {job.id: _drafts(job, self._journal.zone) async for job in _yielding(jobs)}
         batch, outcomes = await self._planned(jobs, drafts)
         turns = [job.turn for job in jobs]
-        again = [job.turn.uuid for job in jobs if job.attempts > 1]
-        settled = await self._slots.settle(batch, again)
-        ended = end([(job.id, _result(job, outcomes[job.id])) for job in jobs])
+        retried = [job.turn.uuid for job in jobs if job.attempts > 1]
+        settled = await self._slots.settle(batch, retried)
+        end_jobs = end([(job.id, _result(job, outcomes[job.id])) for job in jobs])
+        links_follow = await self._linker.is_linked_to(batch)
 
-        def noted(db: Connection) -> None:
-            _note_corrections(db, batch, [turn.uuid for turn in turns])
+        def after(db: Connection) -> None:
+            if batch.corrections or closing_rows.any_correction_waits(db):
+                closing_rows.wait_for_fact(db, batch.corrections, [turn.uuid for turn in turns])
             if batch.reread:
                 read_again(db, sorted(batch.reread), sorted(batch.reworded))
+            if not links_follow:
+                end_jobs(db)
 
-        links_follow = await self._linker.is_linked_to(batch)
-        after = noted if links_follow else in_turn(noted, ended)
-        await self._commit(batch, turns, settled, again, after)
+        await self._commit(batch, turns, settled, retried, after)
         self._last_job = jobs[-1].id if len(jobs) > 1 else None
         if links_follow:
             await self.link(batch.fresh)
-            await self._journal.write(ended)
+            await self._journal.write(end_jobs)
         await self.project_relations()
 
     async def index(self) -> None:
-        """Bring what was written into the indexes; meanwhile the words of the jobs that wait are embedded."""
+        """Index what was written; meanwhile embed the texts of the waiting jobs."""
         written = self._written
         last_job = self._last_job
         self._written = NOTHING_WRITTEN
         self._last_job = None
-        coming = (
-            self._vectors.ahead(partial(self._coming, last_job))
-            if self._vectors and last_job
-            else nullcontext()
-        )
-        async with coming:
+        if self._vectors and last_job:
+            embedding_ahead = self._vectors.ahead(partial(self._waiting_texts, last_job))
+        else:
+            embedding_ahead = nullcontext()
+        async with embedding_ahead:
             await self._indexer.drain(written)
 
     async def read(self, job: Job) -> JobResult:
-        """Let Graphiti's own pipeline read a turn whose episode is saved; return what the job made in all.
+        """Let Graphiti's own pipeline read a turn whose episode is saved; return the job's totals.
 
-        What it took is noted, also when it failed.
+        The tokens used are noted, also when it fails.
 
         Raises:
-            BudgetSpent: Nothing was asked.
+            BudgetSpent: No model was called.
         """
         await self._costs.check()
         try:
@@ -147,33 +153,34 @@ class Pipeline:
         )
 
     async def resettle(self, turns: Sequence[str] = (), facts: Sequence[str] = ()) -> list[Fact]:
-        """Let the slots of some facts, and what some turns closed, be as what is stated now has them.
+        """Recompute the closings in the slots of some facts, and those that some turns cause.
 
-        For what is no turn's work: forgetting, restoring, merging. Safe to run again; the caller holds the worker and
-        ``Indexer.draining``.
+        Called after forgetting, restoring and merging. Safe to run again; the caller holds the
+        worker and ``Indexer.draining``.
 
         Args:
-            turns: Those that were forgotten, put back or changed.
-            facts: Ids of facts that were forgotten, put back, moved to another node or lost a support.
+            turns: Turns that were forgotten, restored or changed.
+            facts: Ids of facts that were forgotten, restored, moved to another node or lost a
+                support.
 
         Returns:
-            What ``keep_vectors`` takes before the indexes follow.
+            The facts to pass to ``keep_vectors`` before the indexes follow.
         """
         batch = self._batch()
         closed = await self._journal.closings.by_facts(facts)
         ids = dict.fromkeys((*facts, *(closing.fact for closing in closed)))
-        found = await with_days(await self._client.facts(list(ids)), self._client, self._journal)
-        batch.stored = {fact.uuid: fact for fact in found}
+        stored = await with_days(await self._client.facts(list(ids)), self._client, self._journal)
+        batch.stored = {fact.uuid: fact for fact in stored}
         settled = await self._slots.settle(batch, turns, [*ids])
         await self._write_settled(batch, settled)
         return [*batch.facts.values(), *batch.stored.values()]
 
     async def keep_vectors(self, facts: Sequence[Fact]) -> None:
-        """Let facts that were closed or opened keep the vectors that the indexes have: no model is asked for them."""
+        """Reuse the indexed vectors of closed or opened facts: no model is called for them."""
         self._indexer.know(await self._indexer.known_vectors((), facts, ()))
 
     async def _save_settled(self, batch: Batch, settled: Settled) -> None:
-        """Write facts that were closed or opened, and their closings; the indexes keep the vectors that they have."""
+        """Write closed and opened facts with their closings; their indexed vectors are reused."""
         await self.keep_vectors([*batch.facts.values(), *batch.stored.values()])
         async with self._indexer.draining:
             await self._write_settled(batch, settled)
@@ -193,7 +200,7 @@ class Pipeline:
         await self._client.apply(change, before, partial(_erase_stale_closings, settled=settled))
 
     async def _put_right(self) -> None:
-        """Plan the corrections again that came in before what they are about."""
+        """Plan corrections again that were ingested before the turns that they correct."""
         for turn in await self._journal.closings.corrections_due():
             job = await self._journal.queue.of_turn(turn)
             if job is not None and (job.state in ("done", "failed") or job.stage == "read"):
@@ -211,7 +218,7 @@ class Pipeline:
     async def _planned(
         self, jobs: Sequence[Job], drafts: dict[int, Drafts]
     ) -> tuple[Batch, dict[int, TurnOutcome]]:
-        """Plan until the plan needs no fact that was not looked up in the graph."""
+        """Plan again until every fact in the plan has been looked up in the graph."""
         known = await self._known(list(drafts.values()), jobs)
         before = await self._said_before(known, jobs, drafts)
         old = await load_old_words(self._client, self._journal, known, jobs)
@@ -220,30 +227,33 @@ class Pipeline:
             batch = known.copy()
             outcomes = {
                 job.id: self._plan(batch, job, drafts[job.id], old, before.get(job.id, ()))
-                async for job in _one_by_one(jobs)
+                async for job in _yielding(jobs)
             }
             missing = set(batch.facts) - looked_up - set(known.stored)
             if not missing:
                 return batch, outcomes
             looked_up |= missing
-            found = await self._client.facts(sorted(missing))
-            if not found:
+            stored = await self._client.facts(sorted(missing))
+            if not stored:
                 return batch, outcomes
-            known.stored.update((fact.uuid, fact) for fact in found)
+            known.stored.update((fact.uuid, fact) for fact in stored)
 
     async def _said_before(
         self, known: Batch, jobs: Sequence[Job], drafts: Mapping[int, Drafts]
     ) -> dict[int, list[Turn]]:
-        """Return job → what its session said before a correction in it; load the facts that those turns state."""
+        """Return job → earlier turns of its session, for jobs with a correction.
+
+        The facts that those turns state are loaded into ``known``.
+        """
         before: dict[int, list[Turn]] = {}
+        turns: set[str] = set()
         for job in jobs:
             if drafts[job.id].corrections:
-                before[job.id] = await self._journal.closings.said_before(
-                    job.turn, CORRECTION_REACH
-                )
-        turns = list({turn.uuid for some in before.values() for turn in some})
+                earlier = await self._journal.closings.said_before(job.turn, CORRECTION_REACH)
+                before[job.id] = earlier
+                turns.update(turn.uuid for turn in earlier)
         if turns:
-            facts = await self._client.facts_of_episodes(turns)
+            facts = await self._client.facts_of_episodes(list(turns))
             known.stored.update((fact.uuid, fact) for fact in facts)
             ends = {end for fact in facts for end in (fact.subject, fact.object)}
             nodes = await self._client.nodes(sorted(ends - set(known.known)))
@@ -263,25 +273,29 @@ class Pipeline:
     ) -> TurnOutcome:
         outcome = plan_drafts(batch, job.turn, drafts, said_before)
         if _is_read_by_rules(job.payload):
-            outcome.skipped = [one for one in outcome.skipped if not _only_tried(one, job.payload)]
+            outcome.skipped = [
+                skipped
+                for skipped in outcome.skipped
+                if not _is_guess_of_rules(skipped, job.payload)
+            ]
         self._linker.plan(batch, job, outcome)
-        if words := old.get(job.turn.uuid):
-            plan_rewording(batch, job, words)
+        old_words = old.get(job.turn.uuid)
+        if old_words is not None:
+            plan_rewording(batch, job, old_words)
         if len(job.turn.tags) >= bounds.MAX_TAGS:
             left_out = [tag for tag in tags_in(job.turn.content) if fold(tag) not in job.turn.tags]
             outcome.skipped += [
                 Skipped(f"#{tag}", f"a text has at most {bounds.MAX_TAGS} tags") for tag in left_out
             ]
-        if (
-            job.attempts > 1
-        ):  # a start that was cut short may have made names and linked nothing to them
+        if job.attempts > 1:
+            # An interrupted attempt may have created names without linking texts to them.
             batch.fresh.update(map(fold, (*_names(drafts), *self._linker.names([job]))))
         return outcome
 
     async def _known(self, drafts: Sequence[Drafts], jobs: Sequence[Job]) -> Batch:
-        """Return a batch that holds what the graph knows of the names and replaced facts of the drafts."""
+        """Return a batch with the nodes that the drafts name and the facts that they may change."""
         known = self._batch()
-        names = {fold(name): name for some in drafts for name in _names(some)}
+        names = {fold(name): name for of_job in drafts for name in _names(of_job)}
         names |= {fold(name): name for name in self._linker.names(jobs)}
         resolved = await self._journal.resolve(list(names.values()))
         minted = {
@@ -293,8 +307,8 @@ class Pipeline:
             list(dict.fromkeys([*resolved.values(), *minted.values(), *self._linker.ids(jobs)]))
         )
         known.known = {node.uuid: node for node in nodes}
-        present = {**{k: v for k, v in minted.items() if v in known.known}, **resolved}
-        known.names = {folded: uuid for folded, uuid in present.items() if uuid in known.known}
+        ids = minted | resolved
+        known.names = {folded: uuid for folded, uuid in ids.items() if uuid in known.known}
         for node in nodes:
             for name in (node.name, *node.aliases):
                 known.names.setdefault(fold(name), node.uuid)
@@ -303,37 +317,39 @@ class Pipeline:
         return known
 
     async def _load_stated(self, known: Batch, drafts: Sequence[Drafts]) -> None:
-        """Load the facts that the drafts may say again, and those that they say they replace."""
-        given = [fact for some in drafts for fact in some.facts]
-        named = {name for fact in given for name in fact.invalidates}
-        pairs = {
-            name: pair for name in named if (pair := pair_of(name)) and known.node_named(pair[0])
-        }
-        joined = {
-            (known.node_named(one.subject), one.relation, known.node_named(one.object))
-            for one in given
-        }
-        joined |= {
-            (known.node_named(subject), relation, "") for subject, relation in pairs.values()
-        }
-        wanted = [(one[0], one[1], one[2]) for one in joined if one[0] and one[2] is not None]
-        retracted = [one.fact for some in drafts for one in some.retractions]
-        joining = await self._journal.facts_joining(wanted)
-        ids = [*joining, *filter(is_uuid, named), *retracted]
-        texts = named - set(ids) - set(pairs)
+        """Load the facts that the drafts may restate, and those that they retract or replace."""
+        stated = [fact for of_job in drafts for fact in of_job.facts]
+        replaced = {name for fact in stated for name in fact.invalidates}
+        joining: set[tuple[str, str, str]] = set()
+        pairs: set[str] = set()
+        for fact in stated:
+            subject = known.node_named(fact.subject)
+            object_ = known.node_named(fact.object)
+            if subject and object_ is not None:
+                joining.add((subject, fact.relation, object_))
+        for name in replaced:
+            pair = pair_of(name)
+            subject = known.node_named(pair[0]) if pair else None
+            if pair and subject:
+                pairs.add(name)
+                joining.add((subject, pair[1], ""))
+        ids = list(await self._journal.facts_joining(list(joining)))
+        ids += filter(is_uuid, replaced)
+        ids += [retraction.fact for of_job in drafts for retraction in of_job.retractions]
+        texts = replaced - set(ids) - pairs
         for text in texts:
             ids += [hit.owner for hit in await self._indexes.text_search("facts", text, _SAME_TEXT)]
-        found = await self._client.facts(list(dict.fromkeys(ids))) if ids else []
-        replacing = [fact for fact in given if texts.intersection(fact.invalidates)]
-        ends = {
-            known.node_named(name) for fact in replacing for name in (fact.subject, fact.object)
-        }
-        if ends := sorted(filter(None, ends)):
-            found += await self._client.facts_of_nodes(ends, _FACTS_OF_A_NODE)
-        known.stored.update((fact.uuid, fact) for fact in found)
+        facts = await self._client.facts(list(dict.fromkeys(ids))) if ids else []
+        ends: set[str] = set()
+        for fact in stated:
+            if not texts.isdisjoint(fact.invalidates):
+                ends.update(filter(None, map(known.node_named, (fact.subject, fact.object))))
+        if ends:
+            facts += await self._client.facts_of_nodes(sorted(ends), _FACTS_OF_A_NODE)
+        known.stored.update((fact.uuid, fact) for fact in facts)
 
     async def write(self, batch: Batch) -> None:
-        """Write a planned batch that no job brings, and index it."""
+        """Write and index a planned batch that belongs to no job."""
         await self._commit(batch)
         await self.index()
         await self.link(batch.fresh)
@@ -343,37 +359,38 @@ class Pipeline:
         batch: Batch,
         turns: Sequence[Turn] = (),
         settled: Settled | None = None,
-        again: Sequence[str] = (),
+        retried: Sequence[str] = (),
         after: Work[object] = nothing,
     ) -> None:
-        """Write a planned batch in one transaction: closings, ties, the change log, the graph, records and links.
+        """Embed the texts of a planned batch, then write it in one transaction.
 
-        The words of its facts and its turns are embedded first. ``after`` is what else the journal notes then.
+        The transaction writes closings, ties, the change log, the graph, records and links. It runs
+        ``after`` at its end.
         """
         nodes = list(batch.nodes.values())
         facts = list(batch.facts.values())
-        kinds = (
-            self._indexer.records.kinds
-        )  # their vectors follow: a model that is away keeps no record waiting
+        # Records are embedded later: an unavailable model must not delay saving them.
+        kinds = self._indexer.records.kinds
         names = [node.name for node in nodes if node.kind not in kinds]
-        spoken_words = [spoken(turn) for turn in turns if turn.kind not in self._kinds]
-        if self._vectors:  # one call for what the indexes ask for next
-            words = [*names, *(fact.text for fact in facts)]
-            await self._vectors.of(words, soon=spoken_words)
+        if self._vectors:  # one call for all that the indexes need next
+            await self._vectors.of(
+                [*names, *(fact.text for fact in facts)],
+                soon=[spoken(turn) for turn in turns if turn.kind not in self._kinds],
+            )
         records = {
             batch.records[turn.uuid]: turn.content for turn in turns if turn.uuid in batch.records
         }
-        marked = range(0)
+        positions = range(0)
 
-        def noted(db: Connection) -> None:
-            nonlocal marked
+        def before_graph(db: Connection) -> None:
+            nonlocal positions
             if settled is not None:
-                _note_closings(db, batch, settled, again)
+                _note_closings(db, batch, settled, retried)
             if batch.ties:
                 tie_rows.put(db, batch.ties)
-            marked = log_changes(db, _changes(batch, records))
+            positions = log_changes(db, _changes(batch, records))
 
-        def finished(db: Connection) -> None:
+        def after_graph(db: Connection) -> None:
             if batch.records or batch.links:
                 put_records(db, batch.records, batch.links)
             if settled is not None:
@@ -388,80 +405,82 @@ class Pipeline:
             mentions=list(batch.mentions),
         )
         async with self._indexer.draining:
-            await self._client.apply(change, noted, finished)
-        self._written = Written(marked, batch.nodes, batch.facts, records)
+            await self._client.apply(change, before_graph, after_graph)
+        self._written = Written(positions, batch.nodes, batch.facts, records)
 
-    async def _coming(self, last_job: int) -> list[str]:
-        """Return what the jobs after one say, and the facts that were given with them."""
-        jobs = await self._journal.queue.after("save", last_job, _AHEAD, _FACTS_AHEAD)
-        facts = [said(fact) for job in jobs for fact in job.payload.facts]
+    async def _waiting_texts(self, last_job: int) -> list[str]:
+        """Return the facts and then the texts of the jobs after one."""
+        jobs = await self._journal.queue.after("save", last_job, _JOBS_AHEAD, _FACTS_AHEAD)
+        facts = [sentence_of(fact) for job in jobs for fact in job.payload.facts]
         return [*facts, *(spoken(job.turn) for job in jobs)]
 
     async def link(self, fresh: Iterable[str]) -> None:
-        """Give texts that link to names that have just appeared their relations and mentions."""
+        """Write relations and mentions of texts that link to names which now exist."""
         linked = await self._linker.waiting(fresh) if fresh else None
         if linked:
             await self.write(linked)
 
     async def project_relations(self) -> None:
-        """Write the relations made by hand that the graph does not have as the journal does, once it has their ends."""
+        """Write relations between records into the graph that it lacks or has in an older state."""
         while waiting := await self._journal.records.pending(_RELATIONS_AT_ONCE):
             batch = Batch(self._entity, now())
+            relations = [pending.relation for pending in waiting]
             ends = dict.fromkeys(
-                end for one in waiting for end in (one.relation.source, one.relation.target)
+                end for relation in relations for end in (relation.source, relation.target)
             )
             batch.known = {node.uuid: node for node in await self._client.nodes(list(ends))}
-            known = await self._client.facts([one.relation.id for one in waiting])
-            batch.stored = {fact.uuid: fact for fact in known}
-            for one in waiting:
-                plan_made(batch, one)
+            stored = await self._client.facts([relation.id for relation in relations])
+            batch.stored = {fact.uuid: fact for fact in stored}
+            for pending in waiting:
+                plan_made(batch, pending)
             if batch.facts:
                 await self.write(batch)
             await self._journal.records.projected(waiting)
 
     async def write_nodes(self, nodes: Sequence[Node]) -> None:
-        """Write nodes that no turn brought, such as the entity's own."""
+        """Write nodes that come from no turn, such as the entity's own."""
         batch = Batch(self._entity, now())
         for node in nodes:
             batch.put_node(node)
         await self.write(batch)
 
     async def _extract_by_model(self, job: Job) -> GraphitiChanges:
-        """Let Graphiti's own pipeline read a turn whose episode is saved; index and return what it changed."""
+        """Let Graphiti's own pipeline read a turn; index and return its changes."""
         changes = await self._client.extract_episode(job.turn.uuid)
-        await self._keep_records(changes.nodes)
-        await self._note_said(job.turn.uuid)
+        await self._undo_changes_of_records(changes.nodes)
+        await self._support_again(job.turn.uuid)
         await self._settle_model(job.turn, changes)
-        marked = [
-            *(Change("node", uuid) for uuid in changes.nodes),
-            *(Change("fact", uuid) for uuid in changes.facts),
-            Change("episode", job.turn.uuid),
-        ]
-        await self._journal.log_changes(marked)
+        await self._journal.log_changes(
+            [
+                *(Change("node", uuid) for uuid in changes.nodes),
+                *(Change("fact", uuid) for uuid in changes.facts),
+                Change("episode", job.turn.uuid),
+            ]
+        )
         nodes = await self._client.nodes(list(changes.nodes))
         await self._indexer.drain()
         await self.link({fold(node.name) for node in nodes})
         return changes
 
-    async def _keep_records(self, nodes: Sequence[str]) -> None:
-        """Let records be as they were before a model read a text; what it called by a pack's kind is a plain thing."""
-        records = await self._journal.records.read(lambda rows: rows.find(nodes))
-        found = await self._client.nodes(list(nodes))
-        kept = [
-            typed_node(one, records[one.uuid].tags, draft_of(records[one.uuid]))
-            if one.uuid in records
-            else replace(one, kind="Thing")
-            for one in found
-            if one.uuid in records or one.kind in self._kinds
-        ]
-        if kept:
-            await self._client.save_nodes(kept, {})
+    async def _undo_changes_of_records(self, ids: Sequence[str]) -> None:
+        """Reset records that a model changed; other nodes of a record's kind become Things."""
+        records = await self._journal.records.read(lambda rows: rows.find(ids))
+        reset: list[Node] = []
+        for node in await self._client.nodes(list(ids)):
+            record = records.get(node.uuid)
+            if record is not None:
+                reset.append(typed_node(node, record.tags, draft_of(record)))
+            elif node.kind in self._kinds:
+                reset.append(replace(node, kind="Thing"))
+        if reset:
+            await self._client.save_nodes(reset, {})
 
     async def _settle_model(self, turn: Turn, changes: GraphitiChanges) -> None:
         """Close and open the facts of the slots that a model's reading of a turn changed.
 
-        Graphiti closes what the model says is contradicted, in the order in which it reads. In a single-valued slot
-        the turns' own times decide instead; elsewhere its closing stands, and is noted with the turn.
+        Graphiti closes the facts that the model calls contradicted, in reading order. In a
+        single-valued slot the times of the turns decide instead; elsewhere Graphiti's closing stays
+        and is noted with the turn.
         """
         batch = self._batch()
         facts = await self._client.facts(list(changes.facts))
@@ -500,84 +519,74 @@ class Pipeline:
         return await self._client.facts(await self._journal.facts_in_slots([(fact.subject, keys)]))
 
     async def _own_end_before(self, fact: Fact, known: Fact | None) -> datetime | None:
-        """Return the end that a fact had without closings before a model read on."""
+        """Return the end that a fact had without closings before the model read the turn."""
         if known is None or known.invalid_at is None:
             return None
-        closings = await self._journal.closings.of([fact.uuid])
-        closing = next((one for one in closings if one.at == known.invalid_at), None)
-        return closing.own_end if closing else known.invalid_at
+        for closing in await self._journal.closings.of([fact.uuid]):
+            if closing.at == known.invalid_at:
+                return closing.own_end
+        return known.invalid_at
 
-    async def _note_said(self, turn: str) -> None:
-        """Let what a reading found hold again where the text had taken it back: Graphiti takes it as it finds it."""
+    async def _support_again(self, turn: str) -> None:
+        """Reopen retracted facts that the model found in the turn; Graphiti leaves them ended."""
         episodes = await self._client.episodes([turn])
-        facts = await self._client.facts([fact for one in episodes for fact in one.facts])
-        said = [(fact, said_by(fact, turn)) for fact in facts if turn in fact.episodes]
-        await self._client.save_facts([after for before, after in said if after != before], {})
+        ids = [fact for episode in episodes for fact in episode.facts]
+        changed: list[Fact] = []
+        for fact in await self._client.facts(ids):
+            supported = said_by(fact, turn)
+            if turn in fact.episodes and supported != fact:
+                changed.append(supported)
+        await self._client.save_facts(changed, {})
 
 
-def in_turn(*works: Work[object]) -> Work[object]:
-    """Return the work that does some works one after the other."""
-
-    def work(db: Connection) -> None:
-        for one in works:
-            one(db)
-
-    return work
-
-
-def _note_closings(db: Connection, batch: Batch, settled: Settled, again: Sequence[str]) -> None:
-    """Note what closes facts, and the endings of turns; those of a turn that is read again replace its earlier ones."""
-    endings = {turn: some for turn, some in batch.endings.items() if some or turn in again}
+def _note_closings(db: Connection, batch: Batch, settled: Settled, retried: Sequence[str]) -> None:
+    """Store closings and endings; the endings of a retried turn replace its earlier ones."""
+    endings = {
+        turn: of_turn for turn, of_turn in batch.endings.items() if of_turn or turn in retried
+    }
     if endings or settled.closings:
         closing_rows.note(db, endings, settled.closings)
 
 
 def _erase_stale_closings(db: Connection, settled: Settled) -> None:
-    """Erase what closes facts no more."""
+    """Erase stored closings that are no longer valid."""
     if settled.stale:
         closing_rows.keep_only(db, settled.facts, settled.closings)
 
 
-def _note_corrections(db: Connection, batch: Batch, saved: Sequence[str]) -> None:
-    if batch.corrections or closing_rows.any_correction_waits(db):
-        closing_rows.wait_for_fact(db, batch.corrections, saved)
-
-
 def _closed_by(fact: Fact, others: Sequence[Fact]) -> Fact | None:
-    """Return the fact at whose beginning Graphiti ended another."""
-    return next(
-        (
-            other
-            for other in others
-            if other.uuid != fact.uuid and other.valid_at == fact.invalid_at
-        ),
-        None,
-    )
+    """Return the fact whose beginning is the end that Graphiti gave another."""
+    for other in others:
+        if other.uuid != fact.uuid and other.valid_at == fact.invalid_at:
+            return other
+    return None
 
 
 def _changes(batch: Batch, records: Iterable[str]) -> list[Change]:
-    """Return every id whose index entry changes. A turn's own entry was noted with the turn: here its facts count."""
+    """Return every id whose index entry changes.
+
+    The entry of a new turn was logged when it was received; it is logged again if it has facts.
+    """
+    episodes = [
+        uuid for uuid, episode in batch.episodes.items() if episode.facts or uuid in batch.reworded
+    ]
     return [
         *(Change("node", uuid) for uuid in dict.fromkeys((*batch.nodes, *records))),
         *(Change("fact", uuid) for uuid in batch.facts),
-        *(
-            Change("episode", uuid)
-            for uuid, one in batch.episodes.items()
-            if one.facts or uuid in batch.reworded
-        ),
+        *(Change("episode", uuid) for uuid in episodes),
         *(Change("episode", uuid) for uuid in batch.restated),
     ]
 
 
-async def _one_by_one(jobs: Sequence[Job]) -> AsyncIterator[Job]:
-    """Yield jobs, and let answers go out between them: a batch of jobs takes a quarter of a second to plan."""
+async def _yielding(jobs: Sequence[Job]) -> AsyncIterator[Job]:
+    """Yield jobs, and let other tasks run in between: planning a batch can take 0.25 s."""
     for job in jobs:
         yield job
         await asyncio.sleep(0)
 
 
 def _drafts(job: Job, zone: tzinfo) -> Drafts:
-    """Return what was given with a turn, what a command found, and what rules read in it where no fact was given."""
+    """Return the drafts of a job: the caller's, the command's and, when rules apply, theirs."""
     payload = job.payload
     read = payload.read or Reading()
     nodes = (*payload.nodes, *read.nodes)
@@ -585,23 +594,29 @@ def _drafts(job: Job, zone: tzinfo) -> Drafts:
     endings = (*payload.endings, *read.endings)
     corrections = payload.corrections
     if _is_read_by_rules(payload):
-        found = extract(job.turn, zone)
-        nodes = (*nodes, *found.nodes)
-        facts = (*facts, *found.facts)
-        endings = (*endings, *found.endings)
-        corrections = (*corrections, *found.corrections)
+        by_rules = extract(job.turn, zone)
+        nodes = (*nodes, *by_rules.nodes)
+        facts = (*facts, *by_rules.facts)
+        endings = (*endings, *by_rules.endings)
+        corrections = (*corrections, *by_rules.corrections)
     return Drafts(nodes, facts, endings, corrections, payload.retractions)
 
 
-def _only_tried(skipped: Skipped, payload: JobPayload) -> bool:
-    """Tell whether rules tried what was skipped: they do not know what there is to be closed, or which names are taken."""
+def _is_guess_of_rules(skipped: Skipped, payload: JobPayload) -> bool:
+    """Tell whether the rules guessed the skipped draft, so that the caller need not hear of it.
+
+    The rules know neither the facts that could be closed nor the names that are taken.
+    """
     if skipped.what in ("invalidates", "correction"):
         return True
     return skipped.what.startswith("alias ") and not payload.nodes
 
 
 def _is_read_by_rules(payload: JobPayload) -> bool:
-    """Tell whether rules read a turn: where they are set, or the command could not be asked, and nothing was given."""
+    """Tell whether the rules read a turn: it has no facts of the caller, and they are configured.
+
+    They also read it while the extraction command is unavailable.
+    """
     return (payload.extraction == "rules" or payload.rules_meanwhile) and not payload.facts
 
 
@@ -609,7 +624,7 @@ def _names(drafts: Drafts) -> list[str]:
     names = [name for draft in drafts.nodes for name in (draft.name, *draft.aliases)]
     for fact in drafts.facts:
         names += [fact.subject, fact.object]
-        names += [pair[0] for name in fact.invalidates if (pair := pair_of(name))]
+        names += [pair[0] for pair in map(pair_of, fact.invalidates) if pair]
     for ending in drafts.endings:
         names += filter(None, (ending.subject, ending.object))
     for correction in drafts.corrections:

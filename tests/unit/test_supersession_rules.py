@@ -14,9 +14,9 @@ from pps.core.ids import stable_id
 from pps.core.relation_table import RelationRule
 from pps.core.values import Fact
 from pps.ingest.supersession import (
+    FactStatement,
     Order,
-    Said,
-    SaidEnding,
+    OrderedEnding,
     Stated,
     closed,
     closings_of_slot,
@@ -37,7 +37,9 @@ days = st.lists(st.tuples(st.sampled_from("ABC"), st.integers(0, 200)), min_size
 def stated(place: str, *on: int) -> Stated:
     """Return a fact of a place, stated on days after the start."""
     said = tuple(
-        Said(f"turn {day} {place}", Order(START + day * DAY, 10 * day + "ABC".index(place)))
+        FactStatement(
+            f"turn {day} {place}", Order(START + day * DAY, 10 * day + "ABC".index(place))
+        )
         for day in sorted(on)
     )
     fact = Fact(
@@ -94,15 +96,17 @@ def test_runs_hold_every_statement_once_and_none_spans_another_value(
 ) -> None:
     facts = slot(told)
     for one in facts:
-        runs = runs_of_slot(facts, LIVES_IN).get(one.fact.uuid, [one.said])
-        assert [said for run in runs for said in run] == list(one.said)
-        others = [said.order for other in facts if other is not one for said in other.said]
+        runs = runs_of_slot(facts, LIVES_IN).get(one.fact.uuid, [one.statements])
+        assert [said for run in runs for said in run] == list(one.statements)
+        others = [said.order for other in facts if other is not one for said in other.statements]
         for run in runs:
             assert not any(run[0].order < order < run[-1].order for order in others)
 
 
 def test_an_ending_closes_what_was_said_before_it_and_not_what_was_said_after() -> None:
-    ending = SaidEnding(Ending("turn 5", 0, "mira", "", ("livesin",)), Order(START + 5 * DAY, 55))
+    ending = OrderedEnding(
+        Ending("turn 5", 0, "mira", "", ("livesin",)), Order(START + 5 * DAY, 55)
+    )
     before, after = stated("A", 1), stated("A", 1, 9)
     assert closings_of_slot([after], [ending], LIVES_IN, NOW) == {after.fact.uuid: None}
     closing = closings_of_slot([before], [ending], LIVES_IN, NOW)[before.fact.uuid]
