@@ -7,7 +7,8 @@ from pps.operations.feature import Feature
 
 FEATURE = Feature(
     name="haven",
-    summary="Rooms in which a person talks with one or several entities, each answering with its own memory.",
+    summary="Rooms in which a person talks with one or several entities, "
+    "each answering with its own memory.",
     tables=TABLES,
     modules=("pps.features.haven.haven_tools",),
     provides={"talk": "pps.features.haven.room_requests:House"},

@@ -15,13 +15,16 @@ from pps.server import runfile
 
 @dataclass(frozen=True, slots=True)
 class HavenLink:
-    """A link to the owner's page, with its secret behind the ``#``: good once, within ``lasts_s`` seconds."""
+    """A link to the owner's page.
+
+    It works once, within ``lasts_s`` seconds; its secret is behind the ``#``.
+    """
 
     url: str = field(repr=False)
     lasts_s: int
 
 
-@OWNERS_REGISTRY.operation("Open the owner's page", lambda one: one.url, ADDS)
+@OWNERS_REGISTRY.operation("Open the owner's page", lambda link: link.url, ADDS)
 async def haven_open(app: App, _: Nothing) -> HavenLink:
     """Returns a link that opens the owner's page in a browser: all entities, and rooms to talk in.
 
@@ -34,8 +37,11 @@ async def haven_open(app: App, _: Nothing) -> HavenLink:
 
 
 @OWNERS_REGISTRY.operation(
-    "End the sessions of the owner's page", lambda one: f"{one.revoked} ended.", SETS
+    "End the sessions of the owner's page", lambda revoked: f"{revoked.revoked} ended.", SETS
 )
 async def haven_close(app: App, _: Nothing) -> Revoked:
-    """Ends every session of the owner's page, and its links. Returns how many sessions there were."""
+    """Ends every session of the owner's page, and its links.
+
+    Returns how many sessions there were.
+    """
     return Revoked(await asyncio.to_thread(app.registry.pages.revoke, None))

@@ -1,4 +1,4 @@
-"""One answer of one entity: its model is asked, its words go out as they come, and what came is kept meanwhile."""
+"""One answer of one entity: call its model, stream the words, store the text so far."""
 
 from __future__ import annotations
 
@@ -31,17 +31,20 @@ from pps.models.chat_factory import make_chat_model
 from pps.operations.calls import Calls
 
 _NOTE_S = 1.0
-"""How often an answer is kept while it comes: so much of it a killed process loses at most."""
+"""Interval at which the text so far is stored: a killed process loses at most so much of it."""
 _LONGEST_S = 900.0
-"""Longest time of one answer, with all that its model asks for."""
+"""Longest time of one answer, with its calls of tools."""
 
 
 class AnswerEnded(ModelOutputInvalid):
-    """An answer was ended at a bound; what came is kept."""
+    """An answer was ended at a bound; its text so far is stored."""
 
 
 def talk_settings(folder: Path) -> tuple[TalkSettings, int]:
-    """Return who answers for the entity of a folder, and its most tokens a day. Blocks; raises as ``own_settings``."""
+    """Return the model settings of the entity of a folder, and its most tokens a day.
+
+    Blocks; raises as ``own_settings``.
+    """
     own = own_settings(folder).talk
     settings = TalkSettings(
         server=own.server,
@@ -62,27 +65,27 @@ def chat_model_of(folder: Path, name: str) -> ChatModel:
     """Return the model that answers for an entity. Blocks.
 
     Raises:
-        NotSet: None is set; the message says what to set.
-        ConfigError: What is set cannot be used.
+        NotSet: No model is set; the message names the setting.
+        ConfigError: The model that is set cannot be used.
     """
     settings, _ = talk_settings(folder)
     return make_chat_model(settings, name)
 
 
 class RoomAnswer:
-    """An answer on its way.
+    """An answer in progress.
 
     Attributes:
-        message: As far as it has come.
-        audience: Names of those who have been in the room since it began.
-        is_stopped: The person ended it, or its author is about to be archived or deleted.
-        is_finished: What came of it is kept.
+        message: The answer's message, with its text so far.
+        audience: Names of the entities that have been in the room since the answer began.
+        is_stopped: The person ended the answer, or its author is about to be archived or deleted.
+        is_finished: Set when the answer is stored.
     """
 
     def __init__(
         self, message: RoomMessage, audience: Sequence[str], hear: Callable[[int, str], None]
     ) -> None:
-        """Begin with an empty message; ``hear`` is told where the next words begin, and them."""
+        """Begin with an empty message; ``hear`` gets each new piece: its position and text."""
         self.message = message
         self.audience = tuple(audience)
         self.is_stopped = False
@@ -94,17 +97,17 @@ class RoomAnswer:
     async def give(
         self, memory: Memory, calls: Calls, room: TalkRoom, history: Sequence[RoomMessage]
     ) -> None:
-        """Ask the model until it has answered; ``message`` has what came, however this ends.
+        """Call the model until it has answered; ``message`` has the text so far, however this ends.
 
         Args:
-            memory: Of the entity that answers.
+            memory: The memory of the entity that answers.
             calls: Carries out its recalls.
-            room: As it is now.
-            history: What the entity heard there, the message to answer last.
+            room: The room as it is now.
+            history: The messages that the entity heard in the room, the one to answer last.
 
         Raises:
-            AnswerEnded: It was ended at a bound.
-            PPSError: The model, its settings or the memory.
+            AnswerEnded: The answer was ended at a bound.
+            PPSError: The model, its settings or the memory failed.
         """
         if self.is_stopped:
             return
@@ -122,28 +125,29 @@ class RoomAnswer:
             await asyncio.wait([noting])
 
     def stop(self) -> None:
-        """End it; what came stays."""
+        """End the answer; its text so far stays."""
         self.is_stopped = True
         if self._giving is not None:
             self._giving.cancel()
 
     def lose(self, name: str) -> None:
-        """Take an entity off those who hear this: it left the room while this was said, and may come back meanwhile."""
+        """Remove an entity from the audience: it left the room meanwhile, even if it comes back."""
         self.audience = tuple(other for other in self.audience if other != name)
 
     async def drop_note(self, messages: RoomMessages) -> None:
-        """Erase what was kept of it while it came: it is a message now, or nothing."""
+        """Erase the stored text so far: the answer is a message now, or was dropped."""
         if self._row:
-            row, self._row = self._row, ""
+            row = self._row
+            self._row = ""
             await messages.drop_answer(row)
 
     async def _give(
         self, memory: Memory, calls: Calls, room: TalkRoom, history: Sequence[RoomMessage]
     ) -> None:
-        name, messages = memory.entity.name, RoomMessages(memory)
+        messages = RoomMessages(memory)
         folder = memory.parts.journal.path.parents[1]
         settings, tokens_per_day = await asyncio.to_thread(talk_settings, folder)
-        model = await asyncio.to_thread(make_chat_model, settings, name)
+        model = await asyncio.to_thread(make_chat_model, settings, memory.entity.name)
         await _check_budget(messages, tokens_per_day)
         off_record = self.message.off_record
         prompt = await make_prompt(memory, room, history, off_record=off_record)
@@ -168,7 +172,7 @@ class RoomAnswer:
     ) -> None:
         for number in range(MOST_ROUNDS):
             offered = tools.offered(number) if model.calls_tools else ()
-            begun = len(self.message.text)
+            start = len(self.message.text)
             calls: list[ToolCall] = []
             used: Used | None = None
             is_cut = False
@@ -177,7 +181,7 @@ class RoomAnswer:
                     async for piece in pieces:
                         match piece:
                             case Words():
-                                self._add(piece.text, begun)
+                                self._add(piece.text, start)
                             case ToolCall():
                                 calls.append(piece)
                             case Used():
@@ -185,22 +189,23 @@ class RoomAnswer:
                             case CutShort():
                                 is_cut = True
             finally:
-                said = self.message.text[begun:]
-                await messages.add_spent(model.name, used or _estimated(chat, said))
+                new_text = self.message.text[start:]
+                await messages.add_spent(model.name, used or _estimated_use(chat, new_text))
             if is_cut:
                 raise AnswerEnded("it reached its most tokens (talk.max_tokens)")
             if not calls:
                 return
-            chat.append(ChatMessage("assistant", said, tuple(calls)))
+            chat.append(ChatMessage("assistant", new_text, tuple(calls)))
             for call in calls:
                 result = await tools.call(call)
                 chat.append(ChatMessage("tool", result, call_id=call.id))
             self.message = replace(self.message, written=tuple(tools.written))
             await _check_budget(messages, tokens_per_day)
 
-    def _add(self, text: str, begun: int) -> None:
+    def _add(self, text: str, round_start: int) -> None:
+        """Append a piece of text; ``round_start`` is where the text of this round begins."""
         before = self.message.text
-        if before and len(before) == begun:  # after a tool: another paragraph
+        if before and len(before) == round_start:  # after a tool: another paragraph
             text = f"\n\n{text}"
         elif not before:
             text = text.lstrip()
@@ -227,7 +232,7 @@ class RoomAnswer:
             with contextlib.suppress(asyncio.CancelledError):
                 self._row = await asyncio.shield(noting)
                 return
-            self._row = await noting  # stopped meanwhile: the row is there, and must be known
+            self._row = await noting  # stopped meanwhile: the row exists, and must be erased later
             raise asyncio.CancelledError
 
 
@@ -239,6 +244,6 @@ async def _check_budget(messages: RoomMessages, tokens_per_day: int) -> None:
         )
 
 
-def _estimated(chat: Sequence[ChatMessage], said: str) -> Used:
+def _estimated_use(chat: Sequence[ChatMessage], text: str) -> Used:
     tokens_in = sum(estimate_tokens(message.text) for message in chat)
-    return Used(tokens_in, estimate_tokens(said), metered=False)
+    return Used(tokens_in, estimate_tokens(text), metered=False)

@@ -1,7 +1,8 @@
-"""Haven's own attacks for ``pps verify-isolation``: what the session of one entity may ask of rooms, tried with another's.
+"""Haven's attacks for ``pps verify-isolation``: one entity's session tries another's rooms.
 
-The other has a room of its own and one that the owner made, both have one in which the other alone heard the word. Each
-request of a page's socket is tried with their rooms, messages and names, and beside it with those of nobody.
+The other entity has a room of its own and one that the owner made. A third room has both entities,
+but only the other heard the secret word in it. Each request of a page's socket is tried with the
+other's rooms, messages and names, and compared with the same request for ones that do not exist.
 """
 
 from __future__ import annotations
@@ -26,7 +27,10 @@ _NOBODY = "nobody"
 
 
 class RoomAttacks:
-    """The attacks of ``mine`` on the rooms of ``theirs``; see ``pps.proof.by_feature.OwnAttacks``."""
+    """The attacks of ``mine`` on the rooms of ``theirs``.
+
+    See ``pps.proof.by_feature.OwnAttacks``.
+    """
 
     def __init__(self, app: App, mine: EntityId, theirs: EntityId) -> None:
         self._app = app
@@ -39,7 +43,7 @@ class RoomAttacks:
         self._their_message = str(uuid.uuid4())
 
     async def plant(self, marks: Mapping[str, str]) -> None:
-        """Let the other be told its word in its own room, in one of the owner's, and in one where both were."""
+        """Say the other's word in its own room, in one of the owner's, and in the shared one."""
         owner = self._house.for_viewer(None)
         self._own_room = await self._room_of(self._mine)
         their_room = await self._room_of(self._theirs)
@@ -58,7 +62,7 @@ class RoomAttacks:
             await owner.carry_out("stop", {"room": room})
 
     async def held(self) -> str:
-        """Return all that the rooms are, to be compared."""
+        """Return the state of the other's rooms, for a comparison before and after."""
         rooms = [
             await asyncio.to_thread(self._app.registry.rooms.get, room)
             for room in self._their_rooms
@@ -103,7 +107,7 @@ class RoomAttacks:
         await self._house.close()
 
     def _requests(self) -> dict[str, dict[str, JSON]]:
-        """Return what a socket may ask of a room → its fields."""
+        """Return the name of each request about a room → its fields."""
         message = {"message": self._their_message}
         fields: dict[str, dict[str, JSON]] = {
             "say": {"message": str(uuid.uuid4()), "text": "Hello."},
@@ -167,7 +171,7 @@ class RoomAttacks:
         return OwnAttempt("follow a room of theirs", await follow(room), await follow(_NO_ROOM))
 
     async def _listed(self, rooms: ViewedRooms) -> OwnAttempt:
-        """Return what the list of rooms says: nothing but the own one, as where nobody else is."""
+        """Check that the list of rooms names neither the other nor its rooms."""
         outcome = await _outcome(rooms, "rooms", {})
         named = [
             room for room in (*self._their_rooms, self._theirs.name) if f"'{room}'" in outcome.text
@@ -177,7 +181,7 @@ class RoomAttacks:
         )
 
     async def _heard_in_the_shared_room(self) -> OwnAttempt:
-        """Return what the own memory has of a room in which only the other heard something: nothing."""
+        """Check that the own memory has nothing of the room in which only the other listened."""
         async with self._app.memory(self._mine) as memory:
             messages = await RoomMessages(memory).of_room(self._shared_room)
             turns = await memory.parts.journal.recent(10, session=self._shared_room)
@@ -197,6 +201,6 @@ async def _outcome(rooms: ViewedRooms, do: str, fields: Mapping[str, JSON]) -> C
         answer = await rooms.carry_out(do, fields)
     except PPSError as error:
         return CallOutcome(type(error).__name__, error.message)
-    except Exception as error:  # noqa: BLE001 - whatever else comes out is a finding, and the run goes on
+    except Exception as error:  # noqa: BLE001 - any other error is a finding; the run goes on
         return CallOutcome(type(error).__name__, str(error))
     return CallOutcome("", repr(answer))

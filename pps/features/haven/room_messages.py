@@ -1,4 +1,4 @@
-"""The messages of rooms as one entity has them: turns of its memory, with a row each that says which message it is."""
+"""One entity's copies of the messages of rooms: a turn of its memory and a row for each."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from pps.models.chat import Used
 SOURCE = "haven"
 """The ``source`` of turns that were said in a room; their ``session`` is the room's id."""
 CUT_OFF = "cut-off"
-"""The tag of an answer that ended before its end."""
+"""The tag of an answer that was cut off."""
 MOST_MESSAGES = 1_000
-"""The newest messages of a room that are shown."""
+"""Most messages of a room that are shown: the newest."""
 _PAGE = 200
 _TRIES = 3
 Mark: TypeAlias = Literal["", "stopped", "cut off"]
@@ -34,16 +34,16 @@ class RoomMessage:
 
     Attributes:
         place: Orders the messages of a room.
-        position: Of its last change, in the room's count.
-        author: The name of the entity that says it; empty for the person.
+        position: Position of the last change, in the room's count.
+        author: Name of the entity that says the message; empty for the person.
         speaker: What the author is called in the room; empty for a person without a name.
-        mark: How an answer ended that was not given whole.
+        mark: How an incomplete answer ended.
         reply_to: The message that an answer answers.
-        off_record: It is in no memory, and is gone with the server's process.
-        turns: The name of each entity that has it → its turn there; off the record an empty text.
-        handed_over: Those of them that were not there when it was said.
-        shown: Ids of what its author was given for it.
-        written: Turns that its author wrote down while it answered.
+        off_record: The message is in no memory, and is gone with the server's process.
+        turns: Name of each entity that has the message → id of its turn; off the record "".
+        handed_over: Names of the entities that got the message later, by a hand-over.
+        shown: Ids of the items of memory that its author was shown.
+        written: Ids of the turns that its author remembered while it answered.
     """
 
     id: str
@@ -85,7 +85,7 @@ class RoomMessage:
 
 @dataclass(frozen=True, slots=True)
 class UnfinishedAnswer:
-    """An answer that was being given when the server's process ended."""
+    """An answer that was in progress when the server's process ended."""
 
     row: str
     message: RoomMessage
@@ -93,7 +93,10 @@ class UnfinishedAnswer:
 
 
 class RoomMessages:
-    """One entity's messages, over its memory. Errors and durability as for ``Memory`` and ``FeatureTables``."""
+    """One entity's messages in its memory.
+
+    Errors and durability as for ``Memory`` and ``FeatureTables``.
+    """
 
     def __init__(self, memory: Memory) -> None:
         self._memory = memory
@@ -101,7 +104,10 @@ class RoomMessages:
         self._name = memory.entity.name
 
     async def keep(self, message: RoomMessage, *, heard: Heard = "there") -> str:
-        """Keep a message as a turn, on disk when this returns; return the turn's id. Kept before, it stays as it is."""
+        """Store a message as a turn, on disk when this returns; return the turn's id.
+
+        A message that is stored already stays as it is.
+        """
         is_own = message.author == self._name
         receipt = await self._memory.remember(
             message.text,
@@ -141,21 +147,19 @@ class RoomMessages:
         for _ in range(_TRIES - 1):
             try:
                 return await self._read(room, limit)
-            except (
-                NotFound
-            ):  # one was forgotten between the reading of its row and that of its turn
-                continue
+            except NotFound:
+                continue  # a turn was forgotten between the reading of its row and its own
         return await self._read(room, limit)
 
     async def has(self, room: str, message: str) -> bool:
         """Tell whether this entity has a message."""
-        found = await self._tables.select("messages", {"room": room, "message": message}, limit=1)
-        return bool(found)
+        rows = await self._tables.select("messages", {"room": room, "message": message}, limit=1)
+        return bool(rows)
 
     async def note_answer(
         self, message: RoomMessage, audience: Sequence[str], row: str = ""
     ) -> str:
-        """Keep an answer as far as it has come; return its row, to be given with the next part of it."""
+        """Store an answer's text so far; return its row, to be passed in with the next part."""
         values = {
             "room": message.room,
             "message": message.id,
@@ -173,21 +177,21 @@ class RoomMessages:
         return await self._tables.insert("answers", values)
 
     async def drop_answer(self, row: str) -> None:
-        """Erase what ``note_answer`` kept."""
+        """Erase a row of ``note_answer``."""
         await self._tables.delete("answers", row)
 
     async def unfinished(self, room: str) -> list[UnfinishedAnswer]:
-        """Return the answers of a room that this entity was giving when its process ended."""
+        """Return this entity's answers in a room that a process's end broke off."""
         rows = await self._tables.select("answers", {"room": room}, limit=1_000)
         return [self._unfinished(row) for row in rows]
 
     async def add_spent(self, model: str, used: Used) -> None:
-        """Add what a request took to today's sum."""
+        """Add the tokens of a request to today's sum."""
         day = _today().isoformat()
 
         def add(rows: FeatureRows) -> None:
-            found = rows.select("spent", {"day": day, "model": model}, limit=1)
-            if not found:
+            existing = rows.select("spent", {"day": day, "model": model}, limit=1)
+            if not existing:
                 rows.insert(
                     "spent",
                     {
@@ -199,7 +203,7 @@ class RoomMessages:
                     },
                 )
                 return
-            row = found[0]
+            row = existing[0]
             sums = {
                 "requests": _number(row, "requests") + 1,
                 "tokens_in": _number(row, "tokens_in") + used.tokens_in,
@@ -210,7 +214,7 @@ class RoomMessages:
         await self._tables.change(add)
 
     async def spent_today(self) -> int:
-        """Return how many tokens talking took today (UTC), in and out."""
+        """Return how many tokens talking used today (UTC), in and out."""
         rows = await self._tables.select("spent", {"day": _today().isoformat()}, limit=1_000)
         return sum(_number(row, "tokens_in") + _number(row, "tokens_out") for row in rows)
 
@@ -221,8 +225,8 @@ class RoomMessages:
         turns: dict[str, Turn] = {}
         ids = [str(row["turn"]) for row in rows]
         for start in range(0, len(ids), _PAGE):
-            found = await self._memory.get(ids[start : start + _PAGE])
-            turns.update({turn.uuid: turn for turn in found if isinstance(turn, Turn)})
+            items = await self._memory.get(ids[start : start + _PAGE])
+            turns.update({turn.uuid: turn for turn in items if isinstance(turn, Turn)})
         return [
             self._message(row, turns[str(row["turn"])])
             for row in reversed(rows)
@@ -269,25 +273,25 @@ class RoomMessages:
 
 
 def merged(messages: Sequence[RoomMessage]) -> list[RoomMessage]:
-    """Return messages of several entities as those of their room: each once, with everyone who has it, in order.
+    """Return the messages of a room from the copies of its entities: each once, in order.
 
-    The words are those of the author's own memory where it has them.
+    ``turns`` names all entities that have the message. The text is that of the author's own copy,
+    if it has one.
     """
-    found: dict[str, RoomMessage] = {}
+    by_id: dict[str, RoomMessage] = {}
     for message in messages:
-        known = found.get(message.id)
+        known = by_id.get(message.id)
         if known is None:
-            found[message.id] = message
+            by_id[message.id] = message
             continue
-        is_authors = message.author in message.turns
-        kept, other = (message, known) if is_authors else (known, message)
-        found[message.id] = replace(
-            kept,
-            position=max(kept.position, other.position),
+        preferred = message if message.author in message.turns else known
+        by_id[message.id] = replace(
+            preferred,
+            position=max(message.position, known.position),
             turns={**known.turns, **message.turns},
             handed_over=(*known.handed_over, *message.handed_over),
         )
-    return sorted(found.values(), key=lambda message: (message.place, message.id))
+    return sorted(by_id.values(), key=lambda message: (message.place, message.id))
 
 
 def _today() -> date:

@@ -1,4 +1,4 @@
-"""What a page may ask of rooms over its socket: one frame each, checked here, carried out by ``Talk``."""
+"""The requests of a page about rooms: frames of its socket, checked here, run by ``Talk``."""
 
 from __future__ import annotations
 
@@ -37,11 +37,11 @@ class _OfRoomRequest(_PageRequest):
 
 
 class RoomsRequest(_PageRequest):
-    """Which rooms and entities there are."""
+    """List the rooms and entities that the viewer may see."""
 
 
 class CreateRequest(_PageRequest):
-    """A room to make."""
+    """Make a room."""
 
     title: Title = ""
     person: Person | None = None
@@ -49,7 +49,7 @@ class CreateRequest(_PageRequest):
 
 
 class DescribeRequest(_OfRoomRequest):
-    """What a room is to be called, its person, and whether it is off the record."""
+    """Change a room's title, its person's name, or whether it is off the record."""
 
     title: Title | None = None
     person: Person | None = None
@@ -57,14 +57,14 @@ class DescribeRequest(_OfRoomRequest):
 
 
 class PresenceRequest(_OfRoomRequest):
-    """An entity to join, leave, be sent out or called in."""
+    """Let an entity join or leave, send it out or call it in."""
 
     entity: EntityName
     change: Literal["joined", "sent_out", "called_in", "left"]
 
 
 class SayRequest(_OfRoomRequest):
-    """What the person says; ``message`` is a UUID that the page makes."""
+    """Say a message; ``message`` is a UUID that the page makes."""
 
     message: MessageId
     text: Text
@@ -73,51 +73,51 @@ class SayRequest(_OfRoomRequest):
 
 
 class AskRequest(_OfRoomRequest):
-    """Who is to answer a message that is there."""
+    """Let entities answer an existing message."""
 
     message: MessageId
     to: Names = []
 
 
 class OfMessageRequest(_OfRoomRequest):
-    """A message of a room."""
+    """A request about a message of a room."""
 
     message: MessageId
 
 
 class EditRequest(OfMessageRequest):
-    """What the person says in place of their last message."""
+    """Replace the person's last message with a new one."""
 
     new: MessageId
     text: Text
 
 
 class ForgetRequest(OfMessageRequest):
-    """In whom a message is to be forgotten."""
+    """Forget a message in the memories of some entities."""
 
     entities: Names
 
 
 class RestoreRequest(OfMessageRequest):
-    """A forgotten message to bring back; ``restorable`` is what ``forget`` returned: name → id."""
+    """Restore a forgotten message; ``restorable`` is that of ``forget``'s answer: name → id."""
 
     restorable: Annotated[dict[EntityName, RestorableId], Field(max_length=MOST_MEMBERS)]
 
 
 class EarlierRequest(_OfRoomRequest):
-    """The messages before a place."""
+    """Read the messages before a place."""
 
     before: Annotated[int, Field(ge=1)]
 
 
 class HandOverRequest(_OfRoomRequest):
-    """To whom messages are handed over; all where none are named."""
+    """Store messages in an entity that did not hear them; all if ``messages`` is None."""
 
     entity: EntityName
     messages: Annotated[list[MessageId], Field(max_length=1_000)] | None = None
 
 
-Answered = Callable[[Talk, Viewer, Any], Awaitable[JSON]]
+Handler = Callable[[Talk, Viewer, Any], Awaitable[JSON]]
 
 
 async def _rooms(talk: Talk, viewer: Viewer, _: RoomsRequest) -> JSON:
@@ -126,74 +126,83 @@ async def _rooms(talk: Talk, viewer: Viewer, _: RoomsRequest) -> JSON:
     return {"rooms": rooms, "entities": entities, "is_owner": viewer.entity is None}
 
 
-async def _create(talk: Talk, viewer: Viewer, asked: CreateRequest) -> JSON:
-    return await talk.create(viewer, asked.title, asked.person, asked.entities)
+async def _create(talk: Talk, viewer: Viewer, request: CreateRequest) -> JSON:
+    return await talk.create(viewer, request.title, request.person, request.entities)
 
 
-async def _describe(talk: Talk, viewer: Viewer, asked: DescribeRequest) -> JSON:
+async def _describe(talk: Talk, viewer: Viewer, request: DescribeRequest) -> JSON:
     return await talk.describe(
-        viewer, asked.room, title=asked.title, person=asked.person, off_record=asked.off_record
+        viewer,
+        request.room,
+        title=request.title,
+        person=request.person,
+        off_record=request.off_record,
     )
 
 
-async def _presence(talk: Talk, viewer: Viewer, asked: PresenceRequest) -> JSON:
-    return await talk.change(viewer, asked.room, asked.entity, asked.change)
+async def _presence(talk: Talk, viewer: Viewer, request: PresenceRequest) -> JSON:
+    return await talk.change(viewer, request.room, request.entity, request.change)
 
 
-async def _delete(talk: Talk, viewer: Viewer, asked: _OfRoomRequest) -> JSON:
-    await talk.delete(viewer, asked.room)
+async def _delete(talk: Talk, viewer: Viewer, request: _OfRoomRequest) -> JSON:
+    await talk.delete(viewer, request.room)
     return {}
 
 
-async def _say(talk: Talk, viewer: Viewer, asked: SayRequest) -> JSON:
+async def _say(talk: Talk, viewer: Viewer, request: SayRequest) -> JSON:
     return await talk.say(
-        viewer, asked.room, asked.message, asked.text, to=asked.to, off_record=asked.off_record
+        viewer,
+        request.room,
+        request.message,
+        request.text,
+        to=request.to,
+        off_record=request.off_record,
     )
 
 
-async def _ask(talk: Talk, viewer: Viewer, asked: AskRequest) -> JSON:
-    await talk.ask(viewer, asked.room, asked.message, asked.to)
+async def _ask(talk: Talk, viewer: Viewer, request: AskRequest) -> JSON:
+    await talk.ask(viewer, request.room, request.message, request.to)
     return {}
 
 
-async def _stop(talk: Talk, viewer: Viewer, asked: _OfRoomRequest) -> JSON:
-    await talk.stop(viewer, asked.room)
+async def _stop(talk: Talk, viewer: Viewer, request: _OfRoomRequest) -> JSON:
+    await talk.stop(viewer, request.room)
     return {}
 
 
-async def _again(talk: Talk, viewer: Viewer, asked: OfMessageRequest) -> JSON:
-    await talk.again(viewer, asked.room, asked.message)
+async def _again(talk: Talk, viewer: Viewer, request: OfMessageRequest) -> JSON:
+    await talk.again(viewer, request.room, request.message)
     return {}
 
 
-async def _edit(talk: Talk, viewer: Viewer, asked: EditRequest) -> JSON:
-    return await talk.edit(viewer, asked.room, asked.message, asked.new, asked.text)
+async def _edit(talk: Talk, viewer: Viewer, request: EditRequest) -> JSON:
+    return await talk.edit(viewer, request.room, request.message, request.new, request.text)
 
 
-async def _forget(talk: Talk, viewer: Viewer, asked: ForgetRequest) -> JSON:
-    return await talk.forget(viewer, asked.room, asked.message, asked.entities)
+async def _forget(talk: Talk, viewer: Viewer, request: ForgetRequest) -> JSON:
+    return await talk.forget(viewer, request.room, request.message, request.entities)
 
 
-async def _restore(talk: Talk, viewer: Viewer, asked: RestoreRequest) -> JSON:
-    await talk.restore(viewer, asked.room, asked.message, asked.restorable)
+async def _restore(talk: Talk, viewer: Viewer, request: RestoreRequest) -> JSON:
+    await talk.restore(viewer, request.room, request.message, request.restorable)
     return {}
 
 
-async def _hand_over(talk: Talk, viewer: Viewer, asked: HandOverRequest) -> JSON:
-    handed = await talk.hand_over(viewer, asked.room, asked.entity, asked.messages)
-    return {"handed_over": handed}
+async def _hand_over(talk: Talk, viewer: Viewer, request: HandOverRequest) -> JSON:
+    count = await talk.hand_over(viewer, request.room, request.entity, request.messages)
+    return {"handed_over": count}
 
 
-async def _given(talk: Talk, viewer: Viewer, asked: OfMessageRequest) -> JSON:
-    lines: list[JSON] = [*await talk.given(viewer, asked.room, asked.message)]
+async def _given(talk: Talk, viewer: Viewer, request: OfMessageRequest) -> JSON:
+    lines: list[JSON] = [*await talk.given(viewer, request.room, request.message)]
     return {"lines": lines}
 
 
-async def _earlier(talk: Talk, viewer: Viewer, asked: EarlierRequest) -> JSON:
-    return await talk.earlier(viewer, asked.room, asked.before)
+async def _earlier(talk: Talk, viewer: Viewer, request: EarlierRequest) -> JSON:
+    return await talk.earlier(viewer, request.room, request.before)
 
 
-REQUESTS: Mapping[str, tuple[type[_PageRequest], Answered]] = {
+REQUESTS: Mapping[str, tuple[type[_PageRequest], Handler]] = {
     "rooms": (RoomsRequest, _rooms),
     "create": (CreateRequest, _create),
     "describe": (DescribeRequest, _describe),
@@ -210,7 +219,7 @@ REQUESTS: Mapping[str, tuple[type[_PageRequest], Answered]] = {
     "hand_over": (HandOverRequest, _hand_over),
     "given": (OfMessageRequest, _given),
 }
-"""What ``do`` of a frame may be → the frame's other fields, and what carries it out."""
+"""Value of a frame's ``do`` → model of its other fields, and the function that carries it out."""
 
 
 class ViewedRooms:
@@ -225,50 +234,51 @@ class ViewedRooms:
         return await carry_out(self._talk, self._viewer, do, fields)
 
     async def check(self, room: str) -> None:
-        """Raise NotFound for a room that the viewer may not see, as for one that there is not."""
+        """Raise NotFound for a room that the viewer may not see, or that does not exist."""
         await self._talk.room(self._viewer, room)
 
     async def follow(self, room: str, since: int, hear: Listener) -> Callable[[], None]:
-        """Hear what happens in a room; see ``Talk.follow``."""
+        """Call ``hear`` with each event of a room; see ``Talk.follow``."""
         return await self._talk.follow(self._viewer, room, since, hear)
 
     def listen(self, hear: Listener) -> Callable[[], None]:
-        """Hear of rooms that come, change or go; the owner's alone."""
+        """Call ``hear`` when a room is made, changed or deleted (for the owner)."""
         if self._viewer.entity is not None:
             raise NotFound("room")
         return self._talk.listen(hear)
 
 
 class House:
-    """What the feature provides to a server: the rooms, for each viewer."""
+    """The rooms of an installation for a server: one view of them for each viewer."""
 
     def __init__(self, app: App, calls: Calls) -> None:
         self._talk = Talk(app, calls)
 
     def for_viewer(self, entity: EntityId | None) -> ViewedRooms:
-        """Return the rooms that an entity's page, or (None) the owner's, may see."""
+        """Return the rooms that an entity's page may see; with None, the owner's page."""
         return ViewedRooms(self._talk, Viewer(entity))
 
     async def close(self) -> None:
-        """End all answers; what came of them is kept."""
+        """End all answers; their text so far is stored."""
         await self._talk.close()
 
 
 async def carry_out(talk: Talk, viewer: Viewer, do: str, fields: Mapping[str, JSON]) -> JSON:
-    """Carry out a frame.
+    """Carry out a frame of a page.
 
     Raises:
-        InvalidRequest: There is no such thing to do, or a field is missing, unknown or out of bounds.
-        PPSError: What ``Talk`` raises.
+        InvalidRequest: ``do`` is unknown, or a field is missing, unknown or out of
+            bounds.
+        PPSError: An error of ``Talk``.
     """
-    known = REQUESTS.get(do)
-    if known is None:
+    entry = REQUESTS.get(do)
+    if entry is None:
         raise InvalidRequest("do", f"must be one of {', '.join(sorted(REQUESTS))}")
-    model, act = known
+    model, handle = entry
     try:
-        asked = model.model_validate(dict(fields))
+        request = model.model_validate(dict(fields))
     except ValidationError as error:
         first = cast("dict[str, Any]", error.errors(include_url=False, include_input=False)[0])
         field = ".".join(str(part) for part in first["loc"]) or "frame"
         raise InvalidRequest(field, str(first["msg"])) from None
-    return await act(talk, viewer, asked)
+    return await handle(talk, viewer, request)

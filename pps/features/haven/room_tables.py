@@ -1,6 +1,7 @@
-"""What an entity keeps of rooms beside the turns themselves: which turn is which message, and what it was made with.
+"""An entity's tables of rooms: which turn is which message, and how an answer was made.
 
-The words of a message are a turn of the memory, and nowhere else. Every row is about its turn, so it goes with it.
+The text of a message is a turn of the memory, and nowhere else. Every row is about its turn, so
+forgetting the turn erases the row.
 """
 
 from __future__ import annotations
@@ -26,9 +27,12 @@ MESSAGES = Table(
         Column("written"),
     ),
 )
-"""``place`` orders the messages of a room, ``position`` is that of the last change. ``author`` is an entity's name,
-empty for the person. ``heard`` is how the entity has it: ``there``, or ``handed over`` later. ``shown`` and ``written``
-are JSON lists of ids: what an answer's author was given, and the turns that it wrote down while it answered."""
+"""``place`` orders the messages of a room, ``position`` is that of the last change.
+
+``author`` is an entity's name, empty for the person. ``heard`` is how the entity has it: ``there``,
+or ``handed over`` later. ``shown`` and ``written`` are JSON lists of ids: what an answer's author
+was given, and the turns that it wrote down while it answered.
+"""
 ANSWERS = Table(
     "answers",
     (
@@ -43,7 +47,7 @@ ANSWERS = Table(
         Column("written"),
     ),
 )
-"""An answer that is still being given, as far as it has come; ``audience`` is a JSON list of names."""
+"""An answer in progress, with its text so far; ``audience`` is a JSON list of names."""
 SPENT = Table(
     "spent",
     (
@@ -54,5 +58,5 @@ SPENT = Table(
         Column("tokens_out", "integer"),
     ),
 )
-"""What talking took, a row a day and model."""
+"""The tokens that talking used, a row for each day and model."""
 TABLES = (MESSAGES, ANSWERS, SPENT)

@@ -21,7 +21,8 @@ _MOST_RESULT = 6_000
 _WAIT_S = 5.0
 _RECALL = ChatTool(
     "recall",
-    "Search your memory. Use it when the message needs something that is not before you. Returns what you know.",
+    "Search your memory. Use it when the message needs something that is not before you. "
+    "Returns what you know.",
     {
         "type": "object",
         "properties": {"query": {"type": "string", "description": "What to look for, in words."}},
@@ -30,7 +31,8 @@ _RECALL = ChatTool(
 )
 _REMEMBER = ChatTool(
     "remember",
-    "Keep a note of your own for good. What is said here is kept anyway: use it for a conclusion or a decision.",
+    "Keep a note of your own for good. What is said here is kept anyway: "
+    "use it for a conclusion or a decision.",
     {
         "type": "object",
         "properties": {"content": {"type": "string", "description": "One or two sentences."}},
@@ -44,7 +46,7 @@ class RoomTools:
     """The tools of one answer.
 
     Attributes:
-        written: Ids of the turns that were written down.
+        written: Ids of the turns that the entity remembered.
     """
 
     memory: Memory
@@ -61,7 +63,7 @@ class RoomTools:
         return (_RECALL,) if self.off_record else (_RECALL, _REMEMBER)
 
     async def call(self, call: ToolCall) -> str:
-        """Return what a call comes to; what is wrong with it is told to the model, which may try again."""
+        """Return the result of a call, or the error as text, so that the model may try again."""
         self._called += 1
         if self._called > MOST_CALLS:
             return "error: no more calls for this answer"
@@ -71,12 +73,12 @@ class RoomTools:
             return "error: the arguments are not JSON"
         if not isinstance(arguments, dict):
             return "error: the arguments must be an object"
-        given = cast("dict[str, object]", arguments)
+        fields = cast("dict[str, object]", arguments)
         try:
             if call.name == "recall":
-                return await self._recall(str(given.get("query", "")))
+                return await self._recall(str(fields.get("query", "")))
             if call.name == "remember" and not self.off_record:
-                return await self._remember(str(given.get("content", "")))
+                return await self._remember(str(fields.get("content", "")))
         except PPSError as error:
             return f"error: {error.message}"
         return "error: there is no such tool"

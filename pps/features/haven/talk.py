@@ -1,7 +1,8 @@
-"""Talking: rooms, who is in them, what is said there, and the answers of those who are asked.
+"""Rooms: their members, their messages, and the answers of the entities that are addressed.
 
-What is said is kept, on disk, by every entity that is in the room, before any model is asked, and by nobody else. One
-message or answer is kept at a time in a room, under its lock; everybody who listens hears of it in that order.
+Before any model is called, a message is on disk in the memory of every entity that is in the room,
+and in no other. A room's lock is held while a message or an answer is stored; all listeners receive
+the events in that order.
 """
 
 from __future__ import annotations
@@ -31,11 +32,12 @@ from pps.operations.calls import Caller, Calls
 
 _log = logging.getLogger(__name__)
 MOST_WITHOUT_PERSON = 6
-"""Most answers to what entities said, after one message of the person."""
+"""Most answers to messages of entities, after one message of the person."""
 _MOST_WAITING = 50
 _SHOWN_OFF_RECORD = 200
 _LET_GO_S = 30.0
-_PAGE, _PAGE_CHARACTERS = 100, 1_000_000
+_PAGE = 100
+_PAGE_CHARACTERS = 1_000_000
 _INSIDE = "something went wrong inside PPS; its log says what"
 Event: TypeAlias = dict[str, JSON]
 Listener: TypeAlias = Callable[[Event], None]
@@ -43,14 +45,14 @@ Listener: TypeAlias = Callable[[Event], None]
 
 @dataclass(frozen=True, slots=True)
 class Viewer:
-    """Who looks: the owner, who may see every room, or the session of one entity, who may see its own room."""
+    """Who looks at rooms: the owner (None) sees all, the session of an entity its own room."""
 
     entity: EntityId | None
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
-    """An answer that is wanted."""
+class _QueuedAnswer:
+    """An answer that an entity is to give to a message."""
 
     entity: EntityId
     reply_to: str
@@ -59,11 +61,11 @@ class _Wanted:
 
 @dataclass
 class _Live:
-    """What the process knows of a room that somebody looked at, and no disk does."""
+    """The state of a room that is in this process only, for a room that somebody opened."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     listeners: list[Listener] = field(default_factory=list[Listener])
-    wanted: deque[_Wanted] = field(default_factory=deque[_Wanted])
+    queue: deque[_QueuedAnswer] = field(default_factory=deque[_QueuedAnswer])
     off_record: list[RoomMessage] = field(default_factory=list[RoomMessage])
     answer: RoomAnswer | None = None
     answering: asyncio.Task[None] | None = None
@@ -73,10 +75,10 @@ class _Live:
 
 
 class Talk:
-    """The rooms of an installation, for whoever may see them.
+    """The rooms of an installation, each for the viewers that may see it.
 
-    Methods that take a viewer raise NotFound("room") for a room that the viewer may not see, as for one that there is
-    not; all may raise what the memories raise.
+    Methods that take a viewer raise NotFound("room") for a room that the viewer may not see, the
+    same as for a room that does not exist. All may raise the errors of the memories.
     """
 
     def __init__(self, app: App, calls: Calls) -> None:
@@ -84,13 +86,16 @@ class Talk:
         self._calls = calls
         self._rooms = app.registry.rooms
         self._live: dict[str, _Live] = {}
-        self._house: list[Listener] = []
-        self._end_hearing = app.hear_of_leaving(self._let_go)
+        self._house_listeners: list[Listener] = []
+        self._end_hearing = app.hear_of_leaving(self._end_answers_of)
 
-    # Who may see what
+    # Views
 
     async def rooms(self, viewer: Viewer) -> list[Event]:
-        """Return the rooms that a viewer may see: of an entity's session its own, made when it is first asked for."""
+        """Return the rooms that a viewer may see.
+
+        The session of an entity sees the entity's own room, which the first call makes.
+        """
         if viewer.entity is not None:
             room = await asyncio.to_thread(
                 self._rooms.own, viewer.entity, self._app.settings.person
@@ -100,7 +105,7 @@ class Talk:
         return [await self._room_json(room) for room in rooms]
 
     async def entities(self, viewer: Viewer) -> list[Event]:
-        """Return the entities that a viewer may talk with, each with what stands in the way of its answers."""
+        """Return the entities that a viewer may talk with: name, model, reason for no answer."""
         if viewer.entity is not None:
             return [await self._entity_json(viewer.entity)]
         entries = await asyncio.to_thread(self._app.registry.list)
@@ -121,58 +126,66 @@ class Talk:
     # Listening
 
     def listen(self, hear: Listener) -> Callable[[], None]:
-        """Hear of rooms that come, change or go (for the owner); return what ends it."""
-        self._house.append(hear)
-        return lambda: self._house.remove(hear)
+        """Call ``hear`` when a room is made, changed or deleted (for the owner); return a stop."""
+        self._house_listeners.append(hear)
+        return lambda: self._house_listeners.remove(hear)
 
     async def follow(
         self, viewer: Viewer, id: str, since: int, hear: Listener
     ) -> Callable[[], None]:
-        """Hear what happens in a room from now on, after what happened since a position; return what ends it.
+        """Call ``hear`` with each event of a room from now on; return a function that ends it.
 
-        The first event is ``room_state``: the room, the messages that changed after ``since``, the ids of all that
-        there are, and the answer that is being given, as far as it has come. Who knows nothing yet (0), or missed
-        more than a page, gets the newest page, and ``since`` is 0 there; ``earlier`` has those before.
+        The first event is ``room_state``: the room, the messages that changed after ``since``, the
+        ids of all its messages, and the text so far of the answer in progress. A caller that has no
+        messages yet (``since`` is 0) or that missed more than a page gets the newest page and
+        ``since`` 0; ``earlier`` returns the messages before it.
         """
         await self.room(viewer, id)
         live = self._live_room(id)
         async with self._locked(id):
             room = await self.room(viewer, id)
             messages = await self._messages(room)
-            missed = [one for one in messages if one.position > since]
+            missed = [message for message in messages if message.position > since]
             if since == 0 or len(missed) > _PAGE:
-                since, missed = 0, _newest(messages)
+                since = 0
+                missed = _newest_page(messages)
             state: Event = {
                 "event": "room_state",
                 "room": id,
                 "position": room.position,
                 "since": since,
                 "state": await self._room_json(room),
-                "messages": [one.as_json() for one in missed],
-                "ids": [one.id for one in messages],
+                "messages": [message.as_json() for message in missed],
+                "ids": [message.id for message in messages],
             }
-            hear({**state, **_doing(live)})
+            hear({**state, **_live_json(live)})
             live.listeners.append(hear)
         return lambda: live.listeners.remove(hear)
 
     async def earlier(self, viewer: Viewer, id: str, before: int) -> Event:
-        """Return a page of the messages before a place, the oldest first, and whether there are more."""
+        """Return a page of the messages before a place, oldest first, and whether more exist."""
         room = await self.room(viewer, id)
-        messages = [one for one in await self._messages(room) if one.place < before]
-        page = _newest(messages)
-        return {"messages": [one.as_json() for one in page], "more": len(page) < len(messages)}
+        messages = [message for message in await self._messages(room) if message.place < before]
+        page = _newest_page(messages)
+        return {
+            "messages": [message.as_json() for message in page],
+            "more": len(page) < len(messages),
+        }
 
     # Rooms
 
     async def create(
         self, viewer: Viewer, title: str, person: str | None, entities: Sequence[str]
     ) -> Event:
-        """Make a room of some entities, with a person of the name that is set where None is given; the owner's alone."""
+        """Make a room of some entities (for the owner).
+
+        The person has the name of the setting ``person`` if ``person`` is None.
+        """
         _check_owner(viewer)
         person = self._app.settings.person if person is None else person
         ids = [await self._entity(name) for name in entities]
         room = await asyncio.to_thread(self._rooms.create, title, person, ids)
-        return await self._told(room)
+        return await self._announce(room)
 
     async def describe(
         self,
@@ -183,49 +196,49 @@ class Talk:
         person: str | None = None,
         off_record: bool | None = None,
     ) -> Event:
-        """Give a room another title, its person another name, or let it be off the record or on it again."""
+        """Change a room's title, the name of its person, or whether it is off the record."""
         await self.room(viewer, id)
         async with self._locked(id):
             room = await asyncio.to_thread(
                 lambda: self._rooms.describe(id, title=title, person=person, off_record=off_record)
             )
-            return await self._told(room)
+            return await self._announce(room)
 
     async def change(self, viewer: Viewer, id: str, entity: str, change: Change) -> Event:
-        """Let an entity join, leave, be sent out or called in again; what it is saying ends where it goes."""
+        """Let an entity join or leave, send it out or call it in; its answer ends if it goes."""
         room = await self.room(viewer, id)
         if change in ("joined", "left"):
             _check_owner(viewer)
-        whom = next((member for member in room.members() if member.name == entity), None)
-        if whom is None and viewer.entity is not None:
-            # Before anything is looked up: whether there is an entity of that name is not for this session to know.
+        member = next((member for member in room.members() if member.name == entity), None)
+        if member is None and viewer.entity is not None:
+            # Before any look-up: this session must not learn whether an entity of that name exists.
             raise InvalidRequest("entity", "must be of this room")
-        if whom is None:
-            whom = await self._entity(entity)
+        if member is None:
+            member = await self._entity(entity)
         live = self._live_room(id)
         if change in ("left", "sent_out"):
-            live.wanted = deque(one for one in live.wanted if one.entity != whom)
-            if live.answer is not None and live.answer.message.author == whom.name:
+            live.queue = deque(queued for queued in live.queue if queued.entity != member)
+            if live.answer is not None and live.answer.message.author == member.name:
                 live.answer.stop()
         async with self._locked(id):
-            await asyncio.to_thread(self._rooms.change, id, whom, change)
+            await asyncio.to_thread(self._rooms.change, id, member, change)
             if change in ("left", "sent_out") and live.answer is not None:
-                live.answer.lose(whom.name)
-            return await self._told(await asyncio.to_thread(self._rooms.get, id))
+                live.answer.lose(member.name)
+            return await self._announce(await asyncio.to_thread(self._rooms.get, id))
 
     async def delete(self, viewer: Viewer, id: str) -> None:
-        """Take a room away; what its entities heard there stays with them."""
+        """Delete a room (for the owner); its messages stay in the memories of its entities."""
         _check_owner(viewer)
         await self.stop(viewer, id)
         async with self._locked(id):
             await asyncio.to_thread(self._rooms.delete, id)
             event: Event = {"event": "room_gone", "room": id}
             self._tell(id, event)
-            for hear in tuple(self._house):
+            for hear in tuple(self._house_listeners):
                 hear(event)
             self._live.pop(id, None)
 
-    # What is said
+    # Messages
 
     async def say(
         self,
@@ -237,19 +250,22 @@ class Talk:
         to: Sequence[str] = (),
         off_record: bool = False,
     ) -> Event:
-        """Keep what the person says in every entity that is in the room, then let those answer who are addressed.
+        """Store a message of the person in every entity that is in the room, then queue answers.
 
         Args:
-            viewer: Who speaks.
-            id: Of the room.
-            message: Its id, a UUID that the caller makes: the same message sent again is kept once.
+            viewer: The viewer that speaks.
+            id: Id of the room.
+            message: Id of the message, a UUID that the caller makes. A message sent again is stored
+                once.
             text: 1 to 65,536 characters.
-            to: Names of those who are to answer; those that the text names when empty, else all in turn.
-            off_record: It is in no memory; so is what is answered.
+            to: Names of the entities that are to answer; if empty, those that the text names, or
+                else all in turn.
+            off_record: Neither the message nor the answers to it go into a memory.
 
         Raises:
             InvalidRequest: Nobody is in the room, or a bound is broken; nothing was changed.
-            Overloaded: Too many answers wait there; nothing was changed, and it may be said again.
+            Overloaded: Too many answers wait in the room; nothing was changed, and the caller may
+                try again.
         """
         room = await self.room(viewer, id)
         live = self._live_room(id)
@@ -260,88 +276,91 @@ class Talk:
                 raise InvalidRequest("room", "nobody is in it; let an entity join or call one in")
             addressed = _addressed(text, to, present)
             messages = await self._messages(room)
-            known = next((one for one in messages if one.id == message), None)
-            if known is not None and known.author:
+            stored = next((existing for existing in messages if existing.id == message), None)
+            if stored is not None and stored.author:
                 raise InvalidRequest("message", "is the id of another message")
-            answered = {one.author for one in messages if one.reply_to == message}
-            asked = [entity for entity in addressed if entity.name not in answered]
-            _check_waiting(live, len(asked))
-            if known is None:
+            answered = {answer.author for answer in messages if answer.reply_to == message}
+            responders = [entity for entity in addressed if entity.name not in answered]
+            _check_queue(live, len(responders))
+            if stored is None:
                 new = await self._new_message(room, message, text, off_record=off_record)
-                said = await self._keep(room, new, present)
-            elif known.off_record:
-                said = known
-            else:  # some may have it and others not yet: the process ended in between
-                were_there = room.present_at(known.place)
-                said = await self._keep(room, known, [one for one in present if one in were_there])
+                stored = await self._keep(room, new, present)
+            elif not stored.off_record:
+                # An earlier process may have ended between two memories: store it in the others.
+                first_audience = room.present_at(stored.place)
+                listeners = [entity for entity in present if entity in first_audience]
+                stored = await self._keep(room, stored, listeners)
             live.without_person = 0
             live.problem = None
-            for entity in asked:
-                self._want(live, _Wanted(entity, said.id, said.off_record))
-        self._go_on(id)
-        return said.as_json()
+            for entity in responders:
+                self._queue_answer(live, _QueuedAnswer(entity, stored.id, stored.off_record))
+        self._start_answering(id)
+        return stored.as_json()
 
     async def ask(self, viewer: Viewer, id: str, message: str, to: Sequence[str]) -> None:
-        """Let entities answer a message that they have, such as one that a server's end left unanswered.
+        """Let entities answer a message that they have, such as one that a restart left unanswered.
 
         Args:
-            viewer: Who asks.
-            id: Of the room.
-            message: Its id.
-            to: Names of those who are to answer; when empty, those whom the person's words address, else all.
+            viewer: The viewer that asks.
+            id: Id of the room.
+            message: Id of the message.
+            to: Names of the entities that are to answer; if empty, those that the person's message
+                names, or else all.
         """
         room = await self.room(viewer, id)
         live = self._live_room(id)
         async with self._locked(id):
-            found = await self._message(room, message)
-            asked = [
+            question = await self._message(room, message)
+            person_text = "" if question.author else question.text
+            responders = [
                 entity
-                for entity in _addressed("" if found.author else found.text, to, room.present())
-                if entity.name in found.turns and entity.name != found.author
+                for entity in _addressed(person_text, to, room.present())
+                if entity.name in question.turns and entity.name != question.author
             ]
-            _check_waiting(live, len(asked))
-            for entity in asked:
-                self._want(live, _Wanted(entity, found.id, found.off_record))
+            _check_queue(live, len(responders))
+            for entity in responders:
+                self._queue_answer(live, _QueuedAnswer(entity, question.id, question.off_record))
             live.problem = None
-        self._go_on(id)
+        self._start_answering(id)
 
     async def stop(self, viewer: Viewer, id: str) -> None:
-        """End what is being answered in a room, and what waits to be; what came is kept, and marked."""
+        """End the answer in progress and drop the queue; the text so far is stored and marked."""
         await self.room(viewer, id)
         live = self._live_room(id)
-        live.wanted.clear()
+        live.queue.clear()
         if live.answer is not None:
             live.answer.stop()
         if live.answering is not None:
             await asyncio.wait([live.answering])
 
     async def again(self, viewer: Viewer, id: str, message: str) -> None:
-        """Forget an answer, with what its author wrote down for it, in all who have it, and let it answer anew."""
+        """Forget an answer and its author's notes in all memories, and queue a new answer."""
         room = await self.room(viewer, id)
         live = self._live_room(id)
         async with self._locked(id):
-            found = await self._message(room, message)
+            answer = await self._message(room, message)
             last = await self._last_of_person(room)
-            author = next((one for one in room.present() if one.name == found.author), None)
-            if not found.author or (last and found.place < last.place):
+            author = next((who for who in room.present() if who.name == answer.author), None)
+            if not answer.author or (last and answer.place < last.place):
                 raise InvalidRequest("message", "must be an answer after the person's last message")
             if author is None:
-                raise InvalidRequest("message", f"{found.author} is not in the room")
-            _check_waiting(live, 1)
-            await self._forget(room, [found], list(found.turns), soft=False)
+                raise InvalidRequest("message", f"{answer.author} is not in the room")
+            _check_queue(live, 1)
+            await self._forget(room, [answer], list(answer.turns), soft=False)
             live.problem = None
-            self._want(live, _Wanted(author, found.reply_to, found.off_record), at_once=True)
-        self._go_on(id)
+            queued = _QueuedAnswer(author, answer.reply_to, answer.off_record)
+            self._queue_answer(live, queued, first=True)
+        self._start_answering(id)
 
     async def edit(self, viewer: Viewer, id: str, message: str, new: str, text: str) -> Event:
-        """Say something else in place of the person's last message: it and what followed are forgotten first.
+        """Replace the person's last message: forget it and all after it, then say the new one.
 
         Args:
-            viewer: Who speaks.
-            id: Of the room.
-            message: The person's last message.
-            new: The id of the one in its place.
-            text: Its words; see ``say``.
+            viewer: The viewer that speaks.
+            id: Id of the room.
+            message: Id of the person's last message.
+            new: Id of the new message.
+            text: Text of the new message; see ``say``.
         """
         room = await self.room(viewer, id)
         await self.stop(viewer, id)
@@ -349,102 +368,111 @@ class Talk:
             last = await self._last_of_person(room)
             if last is None or last.id != message:
                 raise InvalidRequest("message", "must be the person's last message")
-            later = [one for one in await self._messages(room) if one.place >= last.place]
-            for one in reversed(later):
-                await self._forget(room, [one], list(one.turns), soft=False)
+            outdated = [old for old in await self._messages(room) if old.place >= last.place]
+            for old in reversed(outdated):
+                await self._forget(room, [old], list(old.turns), soft=False)
         return await self.say(viewer, id, new, text, off_record=last.off_record)
 
     async def forget(self, viewer: Viewer, id: str, message: str, entities: Sequence[str]) -> Event:
         """Forget a message in some of the entities that have it, so that it can be restored.
 
-        Returns ``left``, the names of those who still have it, and ``restorable``: the name of each entity that forgot
-        it → the id by which ``restore`` brings it back there.
+        Returns ``left``, the names of the entities that still have it, and ``restorable``: name of
+        an entity that forgot it → the id by which ``restore`` brings it back in that memory.
         """
         room = await self.room(viewer, id)
         async with self._locked(id):
-            found = await self._message(room, message)
-            unknown = sorted(set(entities) - found.turns.keys())
+            stored = await self._message(room, message)
+            unknown = sorted(set(entities) - stored.turns.keys())
             if unknown or not entities:
-                raise InvalidRequest("entities", f"must be of those who have it: {[*found.turns]}")
-            restorable = await self._forget(room, [found], entities, soft=True)
-        left: list[JSON] = [name for name in found.turns if name not in entities]
+                raise InvalidRequest("entities", f"must be of those who have it: {[*stored.turns]}")
+            restorable = await self._forget(room, [stored], entities, soft=True)
+        left: list[JSON] = [name for name in stored.turns if name not in entities]
         return {"message": message, "left": left, "restorable": {**restorable}}
 
     async def restore(
         self, viewer: Viewer, id: str, message: str, restorable: Mapping[str, str]
     ) -> None:
-        """Bring a forgotten message back in the memories that forgot it, as ``forget`` returned them.
+        """Restore a forgotten message in the memories that forgot it.
+
+        Args:
+            viewer: The viewer that restores.
+            id: Id of the room.
+            message: Id of the message.
+            restorable: Name of an entity → id to restore by, as ``forget`` returned it.
 
         Raises:
-            NotFound: Nothing of that id can be restored there any more; the memories before it have it back.
-            InvalidRequest: One of the names was never in the room; nothing was changed.
+            NotFound: An id can no longer be restored; the memories before it in ``restorable`` have
+                the message again.
+            InvalidRequest: One of the entities was never in the room; nothing was changed.
         """
         room = await self.room(viewer, id)
         members = {entity.name: entity for entity in room.ever()}
-        if unknown := sorted(restorable.keys() - members.keys()):
+        unknown = sorted(restorable.keys() - members.keys())
+        if unknown:
             raise InvalidRequest("restorable", f"{unknown[0]!r} was never in the room")
         async with self._locked(id):
             for name, bin_id in restorable.items():
                 caller = Caller.of_entity(members[name])
                 await self._calls.answer(caller, "restore_forgotten", {"id": bin_id})
-            found = await self._message(room, message)
+            restored = await self._message(room, message)
             position = await asyncio.to_thread(self._rooms.advance, id)
-            self._tell_message(replace(found, position=position))
+            self._tell_message(replace(restored, position=position))
 
     async def hand_over(
         self, viewer: Viewer, id: str, entity: str, messages: Sequence[str] | None
     ) -> int:
-        """Give an entity of the room what was said there when it was not; return how many messages it has now more.
+        """Store messages in a member that was not in the room when they were said; return how many.
 
         Args:
             viewer: The owner.
-            id: Of the room.
-            entity: The name of one of its members.
-            messages: Their ids; all that are on the record when None.
+            id: Id of the room.
+            entity: Name of a member of the room.
+            messages: Ids of messages; all that are on the record if None.
         """
         _check_owner(viewer)
         room = await self.room(viewer, id)
         async with self._locked(id):
-            whom = next((one for one in room.members() if one.name == entity), None)
-            if whom is None:
+            recipient = next((who for who in room.members() if who.name == entity), None)
+            if recipient is None:
                 raise InvalidRequest("entity", "must be of this room")
-            found = [one for one in await self._messages(room) if not one.off_record]
+            on_record = [
+                message for message in await self._messages(room) if not message.off_record
+            ]
             if messages is not None:
-                unknown = set(messages) - {one.id for one in found}
-                if unknown:
+                if set(messages) - {message.id for message in on_record}:
                     raise NotFound("message")
-                found = [one for one in found if one.id in messages]
-            found = [one for one in found if entity not in one.turns]
-            for one in found:
+                on_record = [message for message in on_record if message.id in messages]
+            missing = [message for message in on_record if entity not in message.turns]
+            for message in missing:
                 position = await asyncio.to_thread(self._rooms.advance, id)
-                handed = replace(one, position=position)
-                async with self._app.memory(whom) as memory:
+                handed = replace(message, position=position)
+                async with self._app.memory(recipient) as memory:
                     turn = await RoomMessages(memory).keep(handed, heard="handed over")
                 handed = replace(
                     handed,
-                    turns={**one.turns, entity: turn},
-                    handed_over=(*one.handed_over, entity),
+                    turns={**message.turns, entity: turn},
+                    handed_over=(*message.handed_over, entity),
                 )
                 self._tell_message(handed)
-        return len(found)
+        return len(missing)
 
     async def given(self, viewer: Viewer, id: str, message: str) -> list[Event]:
-        """Return what the author of an answer was given for it: a line each, of what is still there."""
+        """Return the items of memory that an answer's author was shown, if they still exist."""
         room = await self.room(viewer, id)
-        found = await self._message(room, message)
-        author = next((one for one in room.ever() if one.name == found.author), None)
-        if author is None or not found.shown:
+        answer = await self._message(room, message)
+        author = next((entity for entity in room.ever() if entity.name == answer.author), None)
+        if author is None or not answer.shown:
             return []
         async with self._app.memory(author) as memory:
-            lines = await memory.sessions.lines(found.shown)
+            lines = await memory.sessions.lines(answer.shown)
         return [{"id": line.id, "kind": line.kind, "text": line.text} for line in lines]
 
     async def close(self) -> None:
-        """End all answers; what came of them is kept as far as it came."""
+        """End all answers; their text so far is stored."""
         self._end_hearing()
         tasks = [live.answering for live in self._live.values() if live.answering]
         for live in self._live.values():
-            live.wanted.clear()
+            live.queue.clear()
         for task in tasks:
             task.cancel()
         if tasks:
@@ -452,53 +480,62 @@ class Talk:
 
     # Answering
 
-    async def _let_go(self, name: str) -> None:
-        """End what an entity that is about to be archived or deleted is saying; what came is kept before this returns."""
+    async def _end_answers_of(self, name: str) -> None:
+        """End the answers of an entity that is about to be archived or deleted.
+
+        Their text so far is stored before this returns.
+        """
         for live in tuple(self._live.values()):
-            live.wanted = deque(one for one in live.wanted if one.entity.name != name)
+            live.queue = deque(queued for queued in live.queue if queued.entity.name != name)
             answer = live.answer
             if answer is not None and answer.message.author == name:
                 answer.stop()
                 with contextlib.suppress(TimeoutError):
                     await asyncio.wait_for(answer.is_finished.wait(), _LET_GO_S)
 
-    def _want(self, live: _Live, wanted: _Wanted, *, at_once: bool = False) -> None:
-        is_there = any(
-            (one.entity, one.reply_to) == (wanted.entity, wanted.reply_to) for one in live.wanted
+    def _queue_answer(self, live: _Live, answer: _QueuedAnswer, *, first: bool = False) -> None:
+        """Queue an answer, unless the same one is queued or in progress."""
+        is_queued = any(
+            (queued.entity, queued.reply_to) == (answer.entity, answer.reply_to)
+            for queued in live.queue
         )
-        is_given = (
+        is_in_progress = (
             live.answer is not None
-            and live.answer.message.author == wanted.entity.name
-            and live.answer.message.reply_to == wanted.reply_to
+            and live.answer.message.author == answer.entity.name
+            and live.answer.message.reply_to == answer.reply_to
         )
-        if not is_there and not is_given:
-            live.wanted.insert(0, wanted) if at_once else live.wanted.append(wanted)
+        if is_queued or is_in_progress:
+            return
+        if first:
+            live.queue.appendleft(answer)
+        else:
+            live.queue.append(answer)
 
-    def _go_on(self, id: str) -> None:
-        """Give the answers that are wanted in a room, one after the other, unless that is being done."""
+    def _start_answering(self, id: str) -> None:
+        """Start the task that gives the queued answers of a room in turn, unless it is running."""
         live = self._live_room(id)
-        if live.wanted and (live.answering is None or live.answering.done()):
+        if live.queue and (live.answering is None or live.answering.done()):
             live.answering = asyncio.create_task(self._answer_all(id, live), name=f"talk-{id}")
 
     async def _answer_all(self, id: str, live: _Live) -> None:
-        while live.wanted:
-            wanted = live.wanted.popleft()
+        while live.queue:
+            queued = live.queue.popleft()
             try:
-                await self._answer(id, live, wanted)
+                await self._answer(id, live, queued)
             except PPSError as error:
-                self._tell_problem(id, live, wanted.entity.name, error.message)
+                self._tell_problem(id, live, queued.entity.name, error.message)
             except Exception as error:  # noqa: BLE001 - a task's outermost call: the room says it
                 unforeseen(_log, "an answer in a room failed", error)
-                self._tell_problem(id, live, wanted.entity.name, _INSIDE)
+                self._tell_problem(id, live, queued.entity.name, _INSIDE)
 
-    async def _answer(self, id: str, live: _Live, wanted: _Wanted) -> None:
-        name = wanted.entity.name
+    async def _answer(self, id: str, live: _Live, queued: _QueuedAnswer) -> None:
+        name = queued.entity.name
         async with self._locked(id):
             room = await asyncio.to_thread(self._rooms.get, id)
-            if wanted.entity not in room.present():
+            if queued.entity not in room.present():
                 return
             place = await asyncio.to_thread(self._rooms.advance, id)
-            audience = [one.name for one in room.present()]
+            audience = [entity.name for entity in room.present()]
             message = RoomMessage(
                 id=str(uuid.uuid4()),
                 room=id,
@@ -508,8 +545,8 @@ class Talk:
                 speaker=name,
                 text="",
                 at=now(),
-                reply_to=wanted.reply_to,
-                off_record=wanted.off_record,
+                reply_to=queued.reply_to,
+                off_record=queued.off_record,
             )
 
             def hear(at: int, words: str) -> None:
@@ -527,25 +564,25 @@ class Talk:
 
             answer = live.answer = RoomAnswer(message, audience, hear)
             live.problem = None
-            self._tell(id, {"event": "begins", "room": id, "entity": name, **_doing(live)})
+            self._tell(id, {"event": "begins", "room": id, "entity": name, **_live_json(live)})
         problem = ""
         try:
-            async with self._app.memory(wanted.entity) as memory:
-                history = await self._heard(memory, live, wanted)
+            async with self._app.memory(queued.entity) as memory:
+                history = await self._history(memory, live, queued)
                 await answer.give(memory, self._calls, room, history)
         except PPSError as error:
             problem = error.message
         except asyncio.CancelledError:
             await asyncio.shield(self._finish(id, live, answer, "the server ended"))
             raise
-        except Exception as error:  # noqa: BLE001 - whatever it is, the answer ends and the room goes on
+        except Exception as error:  # noqa: BLE001 - the answer ends and the room goes on
             unforeseen(_log, "an answer in a room failed", error)
             problem = _INSIDE
         await self._finish(id, live, answer, problem)
-        await self._let_others_answer(id, live, answer, wanted)
+        await self._let_others_answer(id, live, answer, queued)
 
     async def _finish(self, id: str, live: _Live, answer: RoomAnswer, problem: str) -> None:
-        """Keep what came of an answer in those who were there all the while, and tell how it ended."""
+        """Store an answer in its author and in all who were in the room all along; tell its end."""
         message = answer.message
         is_whole = not (problem or answer.is_stopped)
         async with self._locked(id):
@@ -555,9 +592,8 @@ class Talk:
                 if message.text.strip():
                     mark = "" if is_whole else "stopped" if answer.is_stopped else "cut off"
                     message = replace(message, text=message.text.strip(), mark=mark, at=now())
-                    author = next(one for one in room.ever() if one.name == message.author)
-                    there = [one for one in room.present() if one.name in answer.audience]
-                    await self._keep(room, message, tuple(dict.fromkeys((author, *there))))
+                    author = next(who for who in room.ever() if who.name == message.author)
+                    await self._keep(room, message, _listeners(room, author, answer.audience))
                 if not message.off_record:
                     async with self._app.memory(message.author) as memory:
                         await answer.drop_note(RoomMessages(memory))
@@ -575,42 +611,47 @@ class Talk:
                 answer.is_finished.set()
 
     async def _let_others_answer(
-        self, id: str, live: _Live, answer: RoomAnswer, wanted: _Wanted
+        self, id: str, live: _Live, answer: RoomAnswer, queued: _QueuedAnswer
     ) -> None:
-        """Let those answer whom an answer addresses by @ and name, a bounded number of times without the person."""
+        """Queue answers of the entities that an answer addresses by @ and name.
+
+        At most ``MOST_WITHOUT_PERSON`` of them are given without a message of the person in
+        between.
+        """
         message = answer.message
         if answer.is_stopped:
             return
         room = await asyncio.to_thread(self._rooms.get, id)
         for entity in room.present():
             is_other = entity.name != message.author and entity.name in answer.audience
-            if not is_other or not _names(message.text, entity.name):
+            if not is_other or not _mentions(message.text, entity.name):
                 continue
-            if any(one.entity == entity for one in live.wanted):
+            if any(waiting.entity == entity for waiting in live.queue):
                 continue  # it answers anyway, and reads this first
             if live.without_person >= MOST_WITHOUT_PERSON:
                 return
             live.without_person += 1
-            self._want(live, _Wanted(entity, message.id, wanted.off_record))
+            self._queue_answer(live, _QueuedAnswer(entity, message.id, queued.off_record))
 
-    async def _heard(self, memory: Memory, live: _Live, wanted: _Wanted) -> list[RoomMessage]:
-        """Return what an entity heard in a room, the message that it answers last of all that is before its answer."""
+    async def _history(
+        self, memory: Memory, live: _Live, queued: _QueuedAnswer
+    ) -> list[RoomMessage]:
+        """Return the messages that an entity heard before its answer, in order."""
         if live.answer is None:
             return []
-        room = live.answer.message.room
-        heard = await RoomMessages(memory).of_room(room)
-        if wanted.off_record:
+        heard = await RoomMessages(memory).of_room(live.answer.message.room)
+        if queued.off_record:
             name = memory.entity.name
-            heard += [one for one in live.off_record if name in one.turns]
+            heard += [message for message in live.off_record if name in message.turns]
             heard.sort(key=lambda message: message.place)
-        return [one for one in heard if one.place < live.answer.message.place]
+        return [message for message in heard if message.place < live.answer.message.place]
 
     # Keeping
 
     async def _new_message(
         self, room: TalkRoom, id: str, text: str, *, off_record: bool
     ) -> RoomMessage:
-        """Return a message of the person at the next place of a room; nothing is kept yet."""
+        """Return a message of the person at the next place of a room; nothing is stored yet."""
         place = await asyncio.to_thread(self._rooms.advance, room.id)
         return RoomMessage(
             id=id,
@@ -627,7 +668,7 @@ class Talk:
     async def _keep(
         self, room: TalkRoom, message: RoomMessage, present: Sequence[EntityId]
     ) -> RoomMessage:
-        """Keep a message in each entity that hears it, tell of it, and return it with its turns."""
+        """Store a message in each entity that hears it, tell listeners, return it with turns."""
         live = self._live_room(room.id)
         if message.author:
             position = await asyncio.to_thread(self._rooms.advance, room.id)
@@ -640,17 +681,17 @@ class Talk:
             for entity in present:
                 async with self._app.memory(entity) as memory:
                     turns[entity.name] = await RoomMessages(memory).keep(message)
-            message = await self._as_kept(replace(message, turns=turns))
+            message = await self._with_stored_text(replace(message, turns=turns))
         self._tell_message(message)
         return message
 
-    async def _as_kept(self, message: RoomMessage) -> RoomMessage:
-        """Return a message with the words that were kept: those of a secret are replaced with a marker."""
+    async def _with_stored_text(self, message: RoomMessage) -> RoomMessage:
+        """Return a message with its text as stored: secrets are replaced with a marker."""
         name = message.author if message.author in message.turns else next(iter(message.turns))
         async with self._app.memory(name) as memory:
-            found = await RoomMessages(memory).of_room(message.room, limit=20)
-        kept = next((one for one in found if one.id == message.id), None)
-        return replace(message, text=kept.text) if kept else message
+            newest = await RoomMessages(memory).of_room(message.room, limit=20)
+        stored = next((candidate for candidate in newest if candidate.id == message.id), None)
+        return replace(message, text=stored.text) if stored else message
 
     async def _forget(
         self,
@@ -660,7 +701,10 @@ class Talk:
         *,
         soft: bool,
     ) -> dict[str, str]:
-        """Forget messages in some entities, and tell who still has them; return what can be restored, by entity."""
+        """Forget messages in some entities, and tell the listeners who still has them.
+
+        Returns the name of an entity → the id by which it can restore its last forgotten turn.
+        """
         live = self._live_room(room.id)
         restorable: dict[str, str] = {}
         for message in messages:
@@ -669,10 +713,11 @@ class Talk:
                 turns = [message.turns[name]] if message.turns[name] else []
                 if name == message.author and not soft:
                     turns += message.written
-                if turns and (bin_id := await self._forget_turns(room, name, turns, soft=soft)):
+                bin_id = await self._forget_turns(room, name, turns, soft=soft) if turns else ""
+                if bin_id:
                     restorable[name] = bin_id
             if message.off_record:
-                live.off_record = [one for one in live.off_record if one.id != message.id]
+                live.off_record = [other for other in live.off_record if other.id != message.id]
                 left = {}
             position = await asyncio.to_thread(self._rooms.advance, room.id)
             if left:
@@ -692,9 +737,9 @@ class Talk:
     async def _forget_turns(
         self, room: TalkRoom, name: str, turns: Sequence[str], *, soft: bool
     ) -> str:
-        """Forget turns as the entity would by itself, with the copies that it shared.
+        """Forget turns as the entity itself would, with the copies that it shared.
 
-        Returns what the last of them can be restored by; empty where it cannot.
+        Returns the id by which the last of them can be restored; empty if it cannot.
         """
         entity = next((member for member in room.ever() if member.name == name), None)
         if entity is None:
@@ -716,19 +761,23 @@ class Talk:
         raise NotFound("message")
 
     async def _last_of_person(self, room: TalkRoom) -> RoomMessage | None:
-        mine = [one for one in await self._messages(room) if not one.author]
-        return mine[-1] if mine else None
+        of_person = [message for message in await self._messages(room) if not message.author]
+        return of_person[-1] if of_person else None
 
     async def _messages(self, room: TalkRoom) -> list[RoomMessage]:
-        """Return the newest messages of a room, in order: of everyone who was ever there, and off the record."""
-        found: list[RoomMessage] = []
+        """Return the newest messages of a room, in order.
+
+        They are read from the memory of every entity that was ever in the room, and from those off
+        the record.
+        """
+        copies: list[RoomMessage] = []
         for entity in room.ever():
             if entity in room.at_rest:
                 continue
             async with self._app.memory(entity) as memory:
-                found += await RoomMessages(memory).of_room(room.id)
-        found += self._live_room(room.id).off_record
-        return merged(found)[-MOST_MESSAGES:]
+                copies += await RoomMessages(memory).of_room(room.id)
+        copies += self._live_room(room.id).off_record
+        return merged(copies)[-MOST_MESSAGES:]
 
     @asynccontextmanager
     async def _locked(self, id: str) -> AsyncGenerator[None]:
@@ -740,7 +789,7 @@ class Talk:
             yield
 
     async def _recover(self, id: str) -> None:
-        """Keep, as far as they came, the answers that were being given when the process before this one ended."""
+        """Store the unfinished answers of the previous process, as far as they came."""
         room = await asyncio.to_thread(self._rooms.get, id)
         for entity in room.ever():
             if entity in room.at_rest:
@@ -749,9 +798,9 @@ class Talk:
                 messages = RoomMessages(memory)
                 unfinished = await messages.unfinished(id)
             for answer in unfinished:
-                there = [one for one in room.present() if one.name in answer.audience]
                 if answer.message.text.strip():
-                    await self._keep(room, answer.message, tuple(dict.fromkeys((entity, *there))))
+                    audience = _listeners(room, entity, answer.audience)
+                    await self._keep(room, answer.message, audience)
                 async with self._app.memory(entity) as memory:
                     await RoomMessages(memory).drop_answer(answer.row)
 
@@ -778,10 +827,10 @@ class Talk:
 
     def _tell_problem(self, id: str, live: _Live, entity: str, problem: str) -> None:
         live.problem = {"entity": entity, "text": problem}
-        self._tell(id, {"event": "problem", "room": id, **_doing(live)})
+        self._tell(id, {"event": "problem", "room": id, **_live_json(live)})
 
-    async def _told(self, room: TalkRoom) -> Event:
-        """Tell everybody of a room that it changed; return it."""
+    async def _announce(self, room: TalkRoom) -> Event:
+        """Tell the listeners of a room and of the house that it changed; return the event."""
         event: Event = {
             "event": "room",
             "room": room.id,
@@ -789,7 +838,7 @@ class Talk:
             "state": await self._room_json(room),
         }
         self._tell(room.id, event)
-        for hear in tuple(self._house):
+        for hear in tuple(self._house_listeners):
             hear(event)
         return event
 
@@ -804,12 +853,12 @@ class Talk:
         ]
         changes: list[JSON] = [
             {
-                "position": one.position,
-                "entity": one.entity.name,
-                "change": one.change,
-                "at": one.at.isoformat(),
+                "position": change.position,
+                "entity": change.entity.name,
+                "change": change.change,
+                "at": change.at.isoformat(),
             }
-            for one in room.changes
+            for change in room.changes
         ]
         return {
             "id": room.id,
@@ -824,7 +873,7 @@ class Talk:
         }
 
     async def _entity_json(self, entity: EntityId) -> Event:
-        """Return an entity as rooms show it: its name, and what stands in the way of its answers."""
+        """Return an entity as rooms show it: its name, its model, and why it cannot answer."""
         folder = self._app.registry.entities_folder / entity.name
         try:
             model = await asyncio.to_thread(chat_model_of, folder, entity.name)
@@ -836,7 +885,7 @@ class Talk:
         """Return an entity that may be in rooms, by its name.
 
         Raises:
-            UnknownEntity: There is none of that name, or it is archived.
+            UnknownEntity: No entity has that name, or it is archived.
             InvalidRequest: It is the pool of a squad.
         """
         entry = await asyncio.to_thread(self._app.registry.mount, name)
@@ -850,37 +899,48 @@ def _check_owner(viewer: Viewer) -> None:
         raise InvalidRequest("do", "is for the owner's page (`pps haven`)")
 
 
-def _check_waiting(live: _Live, more: int) -> None:
-    """Raise Overloaded where a room has no place for so many more answers that wait."""
-    if len(live.wanted) + more > _MOST_WAITING:
+def _check_queue(live: _Live, more: int) -> None:
+    """Raise Overloaded if a room's queue has no place for ``more`` answers."""
+    waiting = len(live.queue)
+    if waiting + more > _MOST_WAITING:
         raise Overloaded(
-            f"{len(live.wanted)} answers wait in this room (at most {_MOST_WAITING}); stop them or wait"
+            f"{waiting} answers wait in this room (at most {_MOST_WAITING}); stop them or wait"
         )
 
 
+def _listeners(room: TalkRoom, author: EntityId, audience: Sequence[str]) -> tuple[EntityId, ...]:
+    """Return the author of an answer, and those of its audience that are still in the room."""
+    present = [entity for entity in room.present() if entity.name in audience]
+    return tuple(dict.fromkeys((author, *present)))
+
+
 def _addressed(text: str, to: Sequence[str], present: Sequence[EntityId]) -> Sequence[EntityId]:
-    """Return who is to answer: those that are named, else those that the text addresses, else all."""
+    """Return the entities that are to answer: those of ``to``, else those named, else all."""
     names = {entity.name for entity in present}
     unknown = [name for name in to if name not in names]
     if unknown:
         raise InvalidRequest("to", f"{unknown[0]!r} is not in the room")
     if to:
         return [entity for entity in present if entity.name in to]
-    named = [entity for entity in present if _names(text, entity.name) or _calls(text, entity.name)]
+    named = [
+        entity
+        for entity in present
+        if _mentions(text, entity.name) or _begins_with_name(text, entity.name)
+    ]
     return named or present
 
 
-def _names(text: str, name: str) -> bool:
-    """Tell whether a text addresses somebody by @ and name."""
+def _mentions(text: str, name: str) -> bool:
+    """Tell whether a text addresses an entity by @ and name."""
     return re.search(rf"(?<![\w@])@{re.escape(name)}(?![\w-])", text, re.IGNORECASE) is not None
 
 
-def _calls(text: str, name: str) -> bool:
+def _begins_with_name(text: str, name: str) -> bool:
     """Tell whether a text begins with a name and a comma or colon."""
     return re.match(rf"\s*{re.escape(name)}\s*[,:]", text, re.IGNORECASE) is not None
 
 
-def _newest(messages: Sequence[RoomMessage]) -> list[RoomMessage]:
+def _newest_page(messages: Sequence[RoomMessage]) -> list[RoomMessage]:
     """Return a page of the newest messages, the oldest first; bounded in number and characters."""
     page: list[RoomMessage] = []
     characters = 0
@@ -892,8 +952,8 @@ def _newest(messages: Sequence[RoomMessage]) -> list[RoomMessage]:
     return page[::-1]
 
 
-def _doing(live: _Live) -> Event:
-    """Return what goes on in a room that no disk has: the answer as far as it came, who answers next, what failed."""
+def _live_json(live: _Live) -> Event:
+    """Return a room's state in this process: the answer so far, the queue, the last problem."""
     answer = live.answer
     return {
         "answer": None
@@ -906,6 +966,6 @@ def _doing(live: _Live) -> Event:
             "off_record": answer.message.off_record,
             "text": answer.message.text,
         },
-        "waiting": [wanted.entity.name for wanted in live.wanted],
+        "waiting": [queued.entity.name for queued in live.queue],
         "problem": live.problem,
     }
