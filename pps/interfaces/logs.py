@@ -70,7 +70,7 @@ def _add_request(record: logging.LogRecord) -> bool:
 
 
 class _JSONLines(logging.Formatter):
-    """One JSON object a line: time, level, logger, request, message, and the fields that the message was logged with."""
+    """One JSON object a line: time, level, logger, request, message, and the message's fields."""
 
     def format(self, record: logging.LogRecord) -> str:
         fields: dict[str, object] = getattr(record, "fields", {})

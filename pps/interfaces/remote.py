@@ -72,7 +72,7 @@ class RemoteMember(RemoteMemory):
     async def get_beliefs(
         self, domain: str = "", *, min_confidence: float = 0.0, include_shared: bool = True
     ) -> list[Any]:
-        """Return the active beliefs, the surest first: its own, then those of others in the pool."""
+        """Return active beliefs by falling confidence: its own, then others' of the pool."""
         page = await self.record_list(kinds=["Belief"], limit=200)
         own = [(belief, belief.fields) for belief in page.items if belief.state == "active"]
         beliefs = [
@@ -96,7 +96,7 @@ class RemoteMember(RemoteMemory):
         return beliefs + sorted(others, key=lambda belief: belief.confidence, reverse=True)
 
     async def store(self, content: str, **knowledge: Any) -> Any:
-        """Keep something as ``memory_store`` does: sure enough and not private, it is shared at once."""
+        """Store a record as ``memory_store`` does: shared unless it is private or too uncertain."""
         return await self.memory_store(content=content, **knowledge)
 
     async def share(self, id: str) -> Any:
@@ -111,7 +111,7 @@ class RemoteMember(RemoteMemory):
 def _arguments(
     operation: AnyOperation, positional: tuple[Any, ...], named: Mapping[str, Any]
 ) -> dict[str, JSON]:
-    """Return what a method of ``Memory`` is called with, as the operation takes it."""
+    """Return the arguments of a method of ``Memory`` as the operation's fields."""
     if positional:
         method = getattr(Memory, operation.name, None)
         is_alike = inspect.isfunction(method)

@@ -1,4 +1,4 @@
-"""``pps serve`` put together: the memories, the tools and the routes, in one process a data folder."""
+"""``pps serve``: the memories, the tools and the routes, in one process for a data folder."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def serve(settings: Settings, *, auto: bool = False) -> None:
 
 
 def _room_for_files() -> None:
-    """Raise the soft limit of open files: an open entity holds about 40, and many systems allow 1,024."""
+    """Raise the soft limit of open files: an entity holds about 40, and 1,024 is usual."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = _OPEN_FILES if hard == resource.RLIM_INFINITY else min(_OPEN_FILES, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -119,7 +119,7 @@ async def _serve(settings: Settings, *, auto: bool) -> None:
 
 
 async def _warm_up(app: App, serving: asyncio.Event) -> None:
-    """Get ready for a memory while a client still shakes hands; the run file is there first."""
+    """Import a memory's packages once the run file is written, while a client connects."""
     await serving.wait()
     await app.warm_up()
 
@@ -148,7 +148,10 @@ def _parts(app: App, secret: str, desk: HookEventDesk) -> ServerParts:
 
 
 def _talk_of(app: App, calls: Calls) -> Callable[[], Talking | None]:
-    """Return what returns the rooms, made when they are first asked for; None while no feature provides them."""
+    """Return a function that returns the rooms, made at its first call.
+
+    None while ``haven`` is off.
+    """
     made: list[Talking] = []
 
     def talk() -> Talking | None:
@@ -165,9 +168,8 @@ def _talk_of(app: App, calls: Calls) -> Callable[[], Talking | None]:
 async def _busy(app: App) -> bool:
     """Tell whether an open memory still has turns to take in."""
     for name in app.open_names():
-        with contextlib.suppress(
-            PPSError
-        ):  # what cannot be used has nothing to wait for; /health tells it
+        # A memory that cannot be used has nothing to wait for; /health reports it.
+        with contextlib.suppress(PPSError):
             async with app.memory(name, pool=True) as memory:
                 if await memory.pending():
                     return True

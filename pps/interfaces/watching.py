@@ -1,4 +1,4 @@
-"""Following folders of notes while the server runs: one watch on all of them, each change brought to its entity."""
+"""Following folders of notes while the server runs, with one watch on all of them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from watchfiles import Change, awatch  # pyright: ignore[reportUnknownVariableType] - an event of any library
+from watchfiles import (
+    Change,
+    awatch,  # pyright: ignore[reportUnknownVariableType] - an event of any library
+)
 
 from pps.app import App
 from pps.core.errors import PPSError
@@ -22,16 +25,16 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 DEBOUNCE_MS = 1_600
-"""How long changes are gathered before they are taken in: an editor that saves often causes one look."""
+"""Time over which changes are gathered, so that an editor that saves often causes one reading."""
 _FIRST_MS = 1_000
 _LOOK_S = 2.0
-"""How often the registry is asked which folders there are."""
+"""Interval of asking the registry for the watched folders."""
 _AGAIN_S = 60.0
-"""After how long a folder is looked at again that could not be read, or of which something had to wait."""
+"""Interval before a folder is read again that could not be read, or that has waiting files."""
 
 
 class FolderWatch:
-    """Brings each watched folder to its entity: once at the start, then whenever something in it changes."""
+    """Reads each watched folder into its entity: once at the start, then at each change in it."""
 
     def __init__(self, app: App) -> None:
         self._app = app
@@ -39,7 +42,10 @@ class FolderWatch:
         self._seen: set[str] = set()
 
     async def run(self) -> None:
-        """Follow until cancelled; a folder that cannot be read holds up no other."""
+        """Follow the folders until cancelled.
+
+        A folder that cannot be read does not delay another.
+        """
         while True:
             folders = await self._folders()
             present = await asyncio.to_thread(_present, folders)
@@ -77,13 +83,11 @@ class FolderWatch:
                         Path(changed).is_relative_to(path) for _, changed in changes
                     ):
                         await self._follow(folder)
-                is_first = False  # what changed before the watch began has been seen now
+                is_first = False  # changes from before the watch have been read now
                 if any(changed in existing and not is_file[changed] for _, changed in changes):
-                    return  # a folder itself went or was replaced: this watch would never see what is there now
-        except (
-            OSError,
-            RuntimeError,
-        ) as error:  # a folder went away in between, or the system watches no more
+                    return  # a folder was removed or replaced: this watch does not see the new one
+        except (OSError, RuntimeError) as error:
+            # A folder was removed meanwhile, or the system has no watches left.
             _log.warning("folders cannot be watched (%s); looking again in %.0f s", error, _AGAIN_S)
             self._seen.clear()
             await asyncio.sleep(_AGAIN_S)
@@ -111,11 +115,13 @@ class FolderWatch:
         return {folder.path: folder for folder in folders if not folder.archived}
 
     async def _follow(self, folder: MappedFolder) -> None:
-        """Bring one folder up to date; what stands in the way is logged and tried again later."""
+        """Read the changes of one folder.
 
-        def wanted() -> (
-            bool
-        ):  # it may have been given up, and forgotten, while this waited for its turn
+        An error is logged, and the folder is tried again later.
+        """
+
+        def wanted() -> bool:
+            # The folder may have been unwatched and forgotten while this waited for its turn.
             return any(
                 followed.path == folder.path for followed in self._app.registry.watched.list()
             )
@@ -156,12 +162,15 @@ def _present(paths: Iterable[str]) -> set[str]:
 
 
 def _roots(paths: Iterable[str]) -> set[str]:
-    """Return the folders to watch: of a file its folder, since a program that saves puts a new file in its place."""
+    """Return the folders to watch.
+
+    For a file, its folder, since programs replace a file to save it.
+    """
     return {path if Path(path).is_dir() else str(Path(path).parent) for path in paths}
 
 
 def _concerns(roots: Collection[str], change: Change, path: str) -> bool:
-    """Tell whether a change may concern a note: a Markdown file, or a folder that came or went with some."""
+    """Tell whether a change may concern a note: a Markdown file, or a folder that may hold some."""
     if path in roots:
         return True
     name = Path(path).name

@@ -179,7 +179,7 @@ def _confirmed_ids(command: Command, arguments: Arguments, typed: Mapping[str, A
 
 
 def _exported(command: Command, arguments: Arguments) -> None:
-    """Write an export to stdout: the server, which is elsewhere, writes it to a file that goes again."""
+    """Write an export to stdout, through a temporary file that the server writes."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "export.jsonl"
         _asked(command, {**arguments, "path": str(file)}, {"as_json": True})
@@ -189,7 +189,7 @@ def _exported(command: Command, arguments: Arguments) -> None:
 
 
 def _estimated(command: Command, arguments: Arguments) -> None:
-    """Say first, on stderr, what an import would take where a language model reads it."""
+    """Print on stderr how many tokens an import would take, if a language model reads it."""
     from pps.config import load  # not at the top: help imports nothing heavy
 
     if load().extractor.mode == "model":
@@ -201,7 +201,7 @@ def _estimated(command: Command, arguments: Arguments) -> None:
 
 
 def _created(data: Data, text: str) -> tuple[Data, str]:
-    """Add how it goes on: the hooks of Claude Code, where other clients are, and a first command."""
+    """Add the next steps: Claude Code's hooks, other clients, and a first command."""
     name = data["name"]
     configs = _configs(f"pps-{name}", ["--entity", name], data)
     lines = (

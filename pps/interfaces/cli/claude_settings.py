@@ -1,4 +1,4 @@
-"""Our hooks in a client's settings file: put in beside what is there, and taken out again without a trace."""
+"""PPS's hooks in a client's settings file: added beside other settings, removed without a trace."""
 
 from __future__ import annotations
 
@@ -67,16 +67,19 @@ def program() -> Path:
 
 
 def settings_file(scope: str, project: Path) -> Path:
-    """Return Claude Code's settings file of a scope: ``user``, ``project`` or ``local`` (the project's, not shared)."""
+    """Return Claude Code's settings file of a scope.
+
+    ``user``, ``project``, or ``local`` (the project's file that is not shared).
+    """
     return hook_clients()[CLAUDE].settings_file(scope, project)
 
 
 def install(path: Path, entity: str, home: str, client: HookClient | None = None) -> bool:
-    """Put our hooks into a settings file, Claude Code's unless a client is named.
+    """Add PPS's hooks to a settings file, Claude Code's if no client is named.
 
-    Return whether anything changed.
+    Return whether it changed.
 
-    What the file was before is kept beside it, with ``.before-pps`` at the end of its name.
+    The file as it was is kept beside it, with ``.before-pps`` at the end of its name.
     """
     client = client or hook_clients()[CLAUDE]
     before = read(path)

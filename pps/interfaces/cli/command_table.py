@@ -1,7 +1,8 @@
-"""The command table: what the command line knows of each operation, made from the operations and kept as a file.
+"""The command table: the command of each operation, made from the operations and stored in a file.
 
-``scripts/docs`` writes ``commands.json`` anew and a test fails when it is out of date, so that `pps --help` need not
-import what takes a second: every input model, and through them all that a memory is made of.
+``scripts/docs`` writes ``commands.json`` anew and a test fails when it is out of date, so that `pps
+--help`` need not import all input models and the packages of a memory, which takes a second.
+is made of.
 """
 
 from __future__ import annotations
@@ -75,7 +76,7 @@ class CommandParameter:
 
     @property
     def spoken_as(self) -> str:
-        """The name of the words that may be given in place of an option."""
+        """The name of the words that a user may type in place of an option."""
         return f"{self.field}_words"
 
 
@@ -153,7 +154,10 @@ def _with_tuples(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _command(operation: AnyOperation, paths: Mapping[str, str]) -> Command:
-    """Return an operation's command; ``paths`` has by an operation's name its command as texts name it."""
+    """Return an operation's command.
+
+    ``paths`` has the command of each operation's name, for texts.
+    """
     schema = cast("dict[str, Any]", operation.input.model_json_schema())
     required = set(schema.get("required", ()))
     marks = {name: about.get("cli", {}) for name, about in schema.get("properties", {}).items()}

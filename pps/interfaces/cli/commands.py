@@ -1,4 +1,4 @@
-"""Commands made from the table of operations: what each takes, what it sends to the server, and how it answers."""
+"""Commands made from the command table: their parameters, requests to the server, and answers."""
 
 from __future__ import annotations
 
@@ -138,7 +138,9 @@ class WholeNumber(click.IntRange):
 
 
 Do: TypeAlias = "Callable[[Command, dict[str, JSON], Mapping[str, Any]], None]"
-"""Carries a command out: with the arguments to send, and with what was typed (``whose`` and ``as_json`` among it)."""
+"""Carries a command out.
+
+The arguments are those to send, and the typed values, such as ``whose`` and ``as_json``."""
 
 
 def add(root: Ordered, commands: Iterable[Command], do: Do) -> None:
@@ -310,7 +312,10 @@ def _carry_out(command: Command, typed: dict[str, Any], do: Do) -> None:
 
 
 def _sent(parameter: CommandParameter, typed: Mapping[str, Any]) -> Iterator[tuple[str, JSON]]:
-    """Yield what is sent for a parameter: nothing for what is left out and has no default of its own here."""
+    """Yield the field and value to send for a parameter.
+
+    Nothing if it was left out without a default.
+    """
     value = typed.get(parameter.typed_as)
     if parameter.rest:
         value = _joined(parameter, value, typed.get(parameter.spoken_as, ()))

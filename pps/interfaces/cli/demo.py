@@ -74,10 +74,10 @@ class _FilledEntity:
 
 
 def choose_folder() -> Path:
-    """Return the data folder of a demonstration, so that it never mixes with the user's own memories.
+    """Return the data folder of a demonstration, which is apart from the user's own memories.
 
-    It is the folder that ``PPS_HOME`` names, as it is. Else it is one beside the usual folder: what an
-    earlier demonstration left there is removed first, and its server is stopped.
+    It is the folder that ``PPS_HOME`` names, as it is. Otherwise it is one beside the usual folder;
+    what an earlier demonstration left there is removed first, and its server is stopped.
 
     Raises:
         InvalidRequest: The folder beside the usual one was not made by a demonstration.
@@ -240,7 +240,7 @@ async def _ingested(app: App, name: str, console: Console) -> _FilledEntity:
 
 
 async def keep_year(app: App) -> None:
-    """Make the entity of the sample that has a year of records, with its pack and its calendar, and keep them."""
+    """Make the sample's entity with a year of records, its pack of kinds and its calendar."""
     entry = await app.create(YEAR)
     with as_file(shipped(f"config/sample/{YEAR}")) as sample:
         file = sample / "records.json"
@@ -270,7 +270,7 @@ def _own_calendar(folder: Path, text: str) -> None:
 
 
 async def _year(app: App) -> tuple[str, list[str]]:
-    """Return what a session of the third entity begins with, how full a week is, and why one task matters."""
+    """Return lines on the third entity's session context, workload, and a task's reasons."""
     await keep_year(app)
     async with app.memory(YEAR) as memory:
         context = await memory.layers.context()
@@ -288,7 +288,7 @@ async def _year(app: App) -> tuple[str, list[str]]:
 
 
 def _next() -> str:
-    """Return what to type next, in the data folder of the demonstration and in the reader's own."""
+    """Return the commands to type next, for the demonstration's folder and the reader's own."""
     return _NEXT.format(pps=this_pps(), own=_own_pps())
 
 

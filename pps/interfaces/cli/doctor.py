@@ -1,4 +1,4 @@
-"""``pps doctor``: look at everything that can be wrong, say what to do about it, and do what is safe."""
+"""``pps doctor``: check the installation, report each problem's remedy, mend what is safe."""
 
 from __future__ import annotations
 
@@ -133,7 +133,7 @@ def _make_private(path: Path, mode: int) -> Fix:
 
 
 def _settings_file(home: Path) -> Iterator[DoctorFinding]:
-    """Ask for attention to a pps.toml that others can read or write: it may hold keys."""
+    """Report a pps.toml that others can read or write: it may hold keys."""
     file = home / "pps.toml"
     if file.is_file() and file.stat().st_mode & 0o077:
         detail = f"others may read or write {file}, which may hold keys: chmod 600"
@@ -143,7 +143,7 @@ def _settings_file(home: Path) -> Iterator[DoctorFinding]:
 
 
 def _relations(home: Path) -> DoctorFinding | None:
-    """Return what is wrong in the installation's own table of relations: no memory opens until it is put right."""
+    """Return the error in the installation's own table of relations: it keeps memories closed."""
     from pps.config.relation_files import load_relations
 
     try:
@@ -248,7 +248,7 @@ def _offline(settings: Settings, only: str) -> Iterator[DoctorFinding]:
 
 
 async def _opened(settings: Settings, only: str) -> list[DoctorFinding]:
-    """Let the same operation look that the server does, in this process."""
+    """Run the server's operation ``doctor`` in this process."""
     from pps.app import App
     from pps.operations.maintenance import doctor
 

@@ -33,10 +33,11 @@ _SETTING = re.compile(r"^(?=[a-z_]+ = )", re.MULTILINE)
 @click.option("--time-zone", default=None, help="Of new entities; this machine's if not given.")
 @click.option("--yes", is_flag=True, help="Ask nothing: no name, and this machine's time zone.")
 def init(*, person: str | None, time_zone: str | None, yes: bool, as_json: bool) -> None:
-    """Make the data folder with a pps.toml in which every setting that was not chosen is commented out.
+    """Make the data folder, with a pps.toml in which all settings but the chosen ones are comments.
 
-    On a terminal it asks two things of a new data folder: your name, which new entities then know, and your time zone.
-    What is there stays. The folder is $PPS_HOME, else this platform's usual one.
+    On a terminal it asks two things of a new data folder: your name, which new entities then know,
+    and your time zone. What is there stays. The folder is $PPS_HOME, else this platform's usual
+    one.
     """
     from pps.config import load
     from pps.config.settings import checked_person
@@ -96,7 +97,7 @@ def _ask(question: str, default: str, check: Callable[[str], str]) -> str:
 
 
 def _write_settings(file: Path, person: str, time_zone: str) -> None:
-    """Write the shipped settings with each commented out but what was chosen, readable by this user alone."""
+    """Write the shipped settings, all but the chosen ones commented out, for this user alone."""
     from pps.config import shipped
 
     text = _SETTING.sub("# ", shipped("config/pps.toml").read_text(encoding="utf-8"))

@@ -60,7 +60,7 @@ class HookClient:
     then: str = ""
 
     def settings_file(self, scope: str, project: Path) -> Path:
-        """Return the settings file of a scope: ``user``, ``project``, or (Claude Code alone) ``local``."""
+        """Return the settings file of a scope: ``user``, ``project`` or Claude Code's ``local``."""
         if scope == "user":
             folder, _, rest = self.user.partition("/")
             moved = os.environ.get(self.home_variable) if self.home_variable else None

@@ -1,4 +1,4 @@
-"""The commands that need this machine: server, bridge, doctor, demonstration, attacks, profiles, registry."""
+"""The commands that need this machine: server, bridge, doctor, demo, profiles, registry."""
 
 from __future__ import annotations
 
@@ -178,10 +178,11 @@ def open_page(name: str, *, only_print: bool, close: bool, as_json: bool) -> Non
 @click.option("--print", "only_print", is_flag=True, help="Print the link, and open no browser.")
 @click.option("--close", is_flag=True, help="End every session of it instead, in all browsers.")
 def open_haven(*, only_print: bool, close: bool, as_json: bool) -> None:
-    """Open the owner's page in the browser: all entities, and rooms to talk with one or several of them.
+    """Open the owner's page in the browser: all entities, and rooms to talk with them.
 
-    The link works once, within a minute; the browser may then see every entity for a week. Whoever has the link can
-    do so: where there is no browser here, it is printed. `pps open NAME` opens the page of one entity alone.
+    The link works once, within a minute; the browser may then see every entity for a week. Whoever
+    has the link can do so: where there is no browser here, it is printed. `pps open NAME` opens the
+    page of one entity alone.
     """
     import webbrowser
 
@@ -234,7 +235,7 @@ def _has_browser() -> bool:
 def mcp(
     runners: Runners, *, entity: str, router: bool, root: tuple[str, ...], toolset: str, actor: str
 ) -> None:
-    """Serve one entity's tools, or those of projects, on stdin and stdout, for an MCP client to start.
+    """Serve the tools of an entity, or of projects, on stdin and stdout, for an MCP client.
 
     Starts the server when it is away. `pps entity show NAME` prints the client's configuration.
     """
@@ -247,10 +248,8 @@ def mcp(
             "--entity",
             "give an entity's name, by --entity or in PPS_ENTITY, or --router (and --root with it)",
         )
-    if (
-        INSIDE in os.environ
-    ):  # a command that reads turns has no use for the memory, and must not feed it
-        return
+    if INSIDE in os.environ:
+        return  # a command that reads turns has no use for the memory, and must not write to it
     logs.set_up("warning")
     if router:
         runners.projects(home_folder(), [absolute(path) for path in root or ["/"]])
@@ -333,13 +332,14 @@ def _looked(findings: Iterable[DoctorFinding], *, quiet: bool) -> list[DoctorFin
     examples=("pps demo", "PPS_HOME=/tmp/pps-demo pps demo", "pps demo squad"),
 )
 def demo(*, what: str, as_json: bool) -> None:
-    """Tell the shipped sample as a story in five steps: two entities that stay apart, and one with a year of records.
+    """Tell the shipped sample as a story in five steps: entities apart, and a year of records.
 
-    With `squad`: six agents work on one thing, each with its own memory, and share what they find. It needs no server
-    and no key. --json is for `squad`.
+    With `squad`: six agents work on one thing, each with its own memory, and share what they find.
+    It needs no server and no key. --json is for `squad`.
 
-    Your own memories are left alone: the data folder is `pps-demo` beside the usual one, and each run begins it anew.
-    Where PPS_HOME is set, that folder is used as it is; entities that are there already are refused.
+    Your own memories stay as they are: the data folder is `pps-demo` beside the usual folder, and
+    each run begins it anew. If PPS_HOME is set, that folder is used as it is; entities that exist
+    already are refused.
     """
     import asyncio
     import os
@@ -391,12 +391,13 @@ def verify_isolation(*, operations: int, as_json: bool) -> None:
 
 @click.command(params=[AS_JSON], cls=Taught, examples=("pps profiles",))
 def profiles(*, as_json: bool) -> None:
-    """List the ways to rank that `pps recall --profile` takes: shipped ones, yours, and Graphiti's recipes.
+    """List the profiles of `pps recall --profile`: shipped ones, yours, and Graphiti's recipes.
 
-    Yours are TOML files in $PPS_HOME/profiles; one of a shipped one's name replaces it. A mistake in one is
-    told with the file, the key and the bound. A running server finds a new file by itself; a changed one it reads
-    when it starts again (`pps serve --stop`). What a profile's [filters] let through is told with it; a caller's own
-    filter holds beside them. With --json: channels, weights and limits too.
+    Yours are TOML files in $PPS_HOME/profiles; a file with a shipped profile's name replaces it. A
+    mistake is reported with the file, the key and the bound. A running server finds a new file by
+    itself; it reads a changed file when it starts again (`pps serve --stop`). The [filters] of a
+    profile are listed with it; a caller's own filter holds beside them. With --json: channels,
+    weights and limits too.
     """
     # Not at the top: the engine takes seconds to import, and every other command does without.
     from pps.config import load
@@ -466,7 +467,7 @@ def config(name: str, *, changed: bool, as_json: bool) -> None:
 
 
 def with_registry(rebuild: click.Command) -> None:
-    """Let a command that rebuilds an entity's graph rebuild the registry instead, which no server can hold."""
+    """Add ``--registry`` to the command ``rebuild``; it needs that no server holds the registry."""
     of_entity: Any = rebuild.callback
 
     def callback(*, registry: bool, **typed: Any) -> None:

@@ -1,4 +1,4 @@
-"""The command line put together, and its outermost call: every error is one line and an exit code."""
+"""The command line as a whole, and its outermost call: an error is one line and an exit code."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def ended(runners: machine.Runners | None) -> int:
 
 
 def _drop_unwritten() -> None:
-    """Forget output that cannot be written: at its end Python would try again, and say so in lines of its own."""
+    """Drop output that cannot be written, or Python tries again at its end and prints errors."""
     try:
         _flush()
     except OSError:

@@ -1,4 +1,4 @@
-"""What every command shares: the server, answers as text or JSON, a bar for long work, errors in one line."""
+"""Shared by all commands: the server, answers as text or JSON, progress, errors in one line."""
 
 from __future__ import annotations
 
@@ -32,7 +32,10 @@ EXIT_INTERRUPTED = 130
 
 
 def server() -> Link:
-    """Return the link to this user's server, started if it is away, for the actor whom the command line names."""
+    """Return the link to this user's server, for the command line's actor.
+
+    Start it if it is away.
+    """
     from pps.server import Link, connect, find
 
     home = home_folder()
@@ -45,7 +48,7 @@ def server() -> Link:
 
 
 def acting(context: click.Context, _: click.Parameter, actor: str) -> None:
-    """Note who writes with the commands of a command line."""
+    """Store the actor that a command line names."""
     context.meta[_ACTOR] = check_actor(actor)
 
 

@@ -1,4 +1,4 @@
-"""Our plugins in clients that load JavaScript: OpenCode's file, OpenClaw's entry in its settings."""
+"""PPS's plugins in clients that load JavaScript: OpenCode's file, OpenClaw's settings entry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What ``pps config`` shows: the settings in effect, an entity's own, and those of a running server that differ."""
+"""Settings for ``pps config``: in effect, an entity's own, and a running server's that differ."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ def _own(home: Path, entity: str) -> list[EffectiveSetting]:
 
 
 def _differing(home: Path) -> dict[str, str]:
-    """Return the settings, none of them a secret, that a running server has otherwise than they are here."""
+    """Return the settings of a running server that differ from those here; no secrets."""
     try:
         run = runfile.read(home)
         status = Link(run).status() if run else {}
-    except PPSError:  # none is running, or none that answers: `pps status` and `pps doctor` tell
+    except PPSError:  # no server runs or answers; `pps status` and `pps doctor` report it
         return {}
     theirs = cast("dict[str, str]", status.get("settings") or {})
     here = load().told()

@@ -78,7 +78,7 @@ def _row(played: Played) -> JSON:
 
 
 def _lines(played: Played) -> list[JSON]:
-    """Return what a step's answer shows: titles of what was brought, or what became of what was kept."""
+    """Return the lines of a step's answer: titles of delivered records, or a record's new state."""
     answer = played.answer
     if copy := answer.get("copy"):
         text = f"; told at once or in batches: {', '.join(copy['told'])}" if copy["told"] else ""

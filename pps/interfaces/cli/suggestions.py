@@ -62,7 +62,9 @@ SYNONYMS: Mapping[str, tuple[str, ...]] = {
     "version": ("--version",),
     "man": ("help",),
 }
-"""Words that people type, and the commands that they may mean: the first that there is in the group, or a whole path."""
+"""Words that people type → the commands that they may mean.
+
+A suggestion is the first of them that exists in the group, or a whole path."""
 
 
 class _Group(Protocol):

@@ -1,4 +1,7 @@
-"""``pps upgrade`` where no server runs: in this process, so that no memory is opened, which would upgrade it unasked."""
+"""``pps upgrade`` in this process, while no server runs.
+
+A server would open memories, which would upgrade them unasked.
+"""
 
 from __future__ import annotations
 
@@ -18,11 +21,11 @@ if TYPE_CHECKING:
 def upgraded_here(
     arguments: Mapping[str, JSON],
 ) -> Generator[dict[str, JSON], None, dict[str, Any]]:
-    """Yield how far an upgrade is and return its answer, as ``Link.follow`` does.
+    """Yield the progress of an upgrade and return its answer, as ``Link.follow`` does.
 
-    Errors as the operation's.
-
-    StoreConflict: A server was started meanwhile.
+    Raises:
+        StoreConflict: A server was started meanwhile.
+        PPSError: An error of the operation.
     """
     reports: queue.SimpleQueue[dict[str, JSON] | None] = queue.SimpleQueue()
     answers: list[dict[str, Any]] = []

@@ -24,7 +24,7 @@ _SUPERSEDED = re.compile(r"\((?:superseded|possibly outdated since) [^\n]*?\)(?=
 _SHORT_ID = re.compile(r"\[[0-9a-f]{8}\]")
 _UUID = re.compile(r"(?<![:.\w-])([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
 _PATH = re.compile(r"([a-z_]+)\D*(\d+)?.*")
-"""The field that a path such as ``nodes[0].name`` or ``nodes.0.name`` begins with, and the number of the item."""
+"""The first field and the item's number of a path such as ``nodes[0].name`` or ``nodes.0.name``."""
 _REMEDIES = {
     "id": "`pps recall`, `pps timeline` and others show ids in brackets",
     "anchor": "`pps anchors list NAME` shows them",
@@ -38,7 +38,10 @@ _REMEDIES = {
 def render_error(
     error: PPSError, parameters: Iterable[CommandParameter], arguments: Mapping[str, JSON]
 ) -> str:
-    """Return an error's text with what was typed in place of fields: ``--at 'soon'`` for ``occurred_at``."""
+    """Return an error's text with the typed option in place of the field.
+
+    For example ``--at 'soon'`` for ``occurred_at``.
+    """
     by_field = {parameter.field: parameter for parameter in parameters}
     if isinstance(error, NotFound):
         missing = " or ".join(_missing(error, by_field, arguments)) or error.noun
@@ -54,7 +57,7 @@ def render_error(
 def _render_problem(
     item: Problem, by_field: Mapping[str, CommandParameter], arguments: Mapping[str, JSON]
 ) -> str:
-    """Return a problem with the switch or argument, and its value, that its path stands for."""
+    """Return a problem's text with the option or argument, and its value, in place of the path."""
     match = _PATH.fullmatch(item.path)
     parameter = by_field.get(match[1]) if match else None
     if match is None or parameter is None:
@@ -72,7 +75,10 @@ def _render_problem(
 def _missing(
     error: NotFound, by_field: Mapping[str, CommandParameter], arguments: Mapping[str, JSON]
 ) -> list[str]:
-    """Return what was typed that is not there: by its field, by a name within JSON, or by the values of the error."""
+    """Return the typed values that were not found.
+
+    They are known by field, by a name in JSON, or by the error's values.
+    """
     noun = error.noun
     if noun in by_field and arguments.get(noun):
         return [_quoted(by_field[noun].label, arguments[noun])]
@@ -124,7 +130,7 @@ def _ids(data: JSON) -> Iterator[str]:
 
 
 def coloured(text: str) -> str:
-    """Return a text for a terminal: headings bold, ids and what lost its place in colour.
+    """Return a text with colours for a terminal: bold headings, coloured ids and superseded marks.
 
     No character changes.
     """

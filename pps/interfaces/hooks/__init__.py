@@ -1,1 +1,1 @@
-"""The server's side of the hooks: whose event it is, what is kept of it, what the agent is given."""
+"""The server's side of the hooks of coding agents."""

@@ -1,4 +1,4 @@
-"""One event of a coding agent's session: find whose it is, keep it, say what the agent should know."""
+"""One event of a coding agent's session: find its entity, store it, answer with context."""
 
 from __future__ import annotations
 
@@ -217,7 +217,7 @@ class HookEventDesk:
         return owner
 
     def _belongs(self, owner: EntityId, event: SessionEvent) -> Callable[[str], bool]:
-        """Return the test of a transcript's lines: what was said in another entity's project is not ours."""
+        """Return a test of a transcript's lines by folder: another entity's project fails it."""
         if event.entity:
             return lambda _: True
 

@@ -1,4 +1,4 @@
-"""Who may do what on the server: entities, routers and operators by token, the owner by the run file's secret."""
+"""Authentication: entities, routers and operators by token, the owner by the run file's secret."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from pps.server.runfile import NONCE, OWNER_PREFIX, proof
 ENTITY_HEADER = "PPS-Entity"
 ACTOR_HEADER = "PPS-Actor"
 BRIDGE_HEADER = "PPS-Bridge"
-"""Names whom a bridge was started for, in the form of ``Trust.bridged``."""
+"""Names the entity or roots that a bridge was started for, in the form of ``Trust.bridged``."""
 OWNER_STATE = "pps_owner"
-"""Set in the state of a request's scope that came through the owner's Unix socket, whose peer's user was checked."""
+"""Set in a request's state if it came through the owner's Unix socket, whose peer was checked."""
 BY_SOCKET = (
     "the owner reaches this server through the socket that server.json names; a hook that asks "
     "here is of an older "

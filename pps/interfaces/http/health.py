@@ -55,7 +55,7 @@ class HealthProbe:
         self.resuming = Resuming()
 
     async def problems(self) -> list[HealthProblem]:
-        """Return what is wrong now; an entity that cannot take in what it is told is a problem."""
+        """Return the present problems; an entity that cannot process its turns is one."""
         shared = await self._probes.failing()
         problems = [HealthProblem("", reason, outage=True) for reason in shared.values()]
         if "registry" in shared:
@@ -63,24 +63,25 @@ class HealthProbe:
         return [*problems, *await self._of_publishing(), *await self._of_entities()]
 
     async def _of_publishing(self) -> list[HealthProblem]:
-        """Return what keeps graphs from being published on Neo4j or removed there: memories work without it."""
+        """Return why graphs cannot be published on Neo4j, or removed there.
+
+        Memories work without it.
+        """
         away = await self._probes.publishing()
         left, why = await self._app.unpublished_graphs()
-        found = [HealthProblem("", away)] if away else []
+        problems = [HealthProblem("", away)] if away else []
         if left and why:
             graphs = "a graph that is" if left == 1 else f"{left} graphs that are"
-            found.append(
+            problems.append(
                 HealthProblem("", f"{graphs} published no more waits to be removed: {why}")
             )
-        return found
+        return problems
 
     async def unready(self) -> dict[str, str]:
-        """Return what keeps the server from taking requests now, by what was tried.
+        """Return why the server cannot take requests now, by cause; empty if it can.
 
-        Empty when it can.
-
-        ``stopping``, ``registry``, ``disk`` and ``postgresql`` are tried out; ``outage`` is what open memories have
-        run into.
+        The causes ``stopping``, ``registry``, ``disk`` and ``postgresql`` are tried out; ``outage``
+        names problems of open memories.
         """
         if self._activity.stopping.is_set():
             return {"stopping": "the server is about to end"}
@@ -114,7 +115,10 @@ class HealthProbe:
         return health_problems
 
     async def _stalled(self) -> list[HealthProblem]:
-        """Return the closed entities whose jobs wait too long, counted from the start of the server at the earliest."""
+        """Return the closed entities whose jobs wait too long.
+
+        The wait counts from the server's start at the earliest.
+        """
         limit_s = self._app.settings.jobs.red_after_s
         waits = {
             name: min((now() - since).total_seconds(), self._activity.uptime_s)
@@ -131,14 +135,11 @@ class HealthProbe:
         ]
 
     async def owners_status(self) -> dict[str, JSON]:
-        """Return what the owner's clients ask first.
-
-        With what their secrets can be compared with.
-        """
+        """Return the status for the owner's clients, with values to compare their secrets with."""
         return {**await self.status(), "secrets": {**self._app.settings.told_secrets()}}
 
     async def status(self) -> dict[str, JSON]:
-        """Return how the server is."""
+        """Return the server's status."""
         return {
             "pid": os.getpid(),
             "version": __version__,
@@ -151,6 +152,6 @@ class HealthProbe:
 
 
 def _by_option() -> dict[str, str]:
-    """Return what this process's environment says of settings that an option of ``pps serve`` may have replaced."""
+    """Return the host and port in the environment, which options of ``pps serve`` set."""
     names = ("PPS_SERVER__HOST", "PPS_SERVER__PORT")
     return {name: os.environ[name] for name in names if name in os.environ}

@@ -29,7 +29,7 @@ from pps.server.owner_socket import peer_uid
 MAX_HEAD = 64 * 1024
 """Most bytes of a request's first line and headers, and of what a body has beside its content."""
 HEAD_S = 30.0
-"""How long a connection may take from its beginning, or from the first byte of a further request, to whole headers."""
+"""Longest time from a connection's begin, or a next request's first byte, to complete headers."""
 _log = logging.getLogger(__name__)
 _GRACE_S = 10
 _KEEP_ALIVE_S = 120
@@ -175,7 +175,8 @@ async def run(app: ASGIApp, listener: socket.socket, activity: Activity, plan: S
             ws_max_size=MAX_FRAME,
             ws_ping_interval=PING_S,
             ws_ping_timeout=PING_S,
-            ws_per_message_deflate=False,  # it would take memory for each socket, and tell lengths of secrets
+            # Compression would take memory for each socket, and reveal lengths of secrets.
+            ws_per_message_deflate=False,
             lifespan="on",
             log_config=None,
             access_log=False,
@@ -208,14 +209,14 @@ async def run(app: ASGIApp, listener: socket.socket, activity: Activity, plan: S
 
 
 class _Server(uvicorn.Server):
-    """uvicorn without its signal handlers: it would raise the signal again before the memories are closed."""
+    """uvicorn without its signal handlers, which end the process before the memories close."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Generator[None]:
         yield
 
     def let_go(self, activity: Activity) -> None:
-        """End, and let those who only listen go."""
+        """End the server, and release the requests that only listen."""
         activity.stopping.set()
         self.should_exit = True
 

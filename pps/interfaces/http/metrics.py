@@ -44,7 +44,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """Samples of one name, with what they are: counters end in ``_total``, times are seconds, sizes bytes."""
+    """The samples of one name. Counters end in ``_total``, times are in seconds, sizes in bytes."""
 
     kind: Literal["counter", "gauge", "histogram"]
     name: str

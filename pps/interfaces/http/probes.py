@@ -1,4 +1,4 @@
-"""What a server needs of its surroundings, tried out: a disk that takes writes; PostgreSQL and Neo4j, where they are used."""
+"""Probes of what a server needs: a disk that takes writes; PostgreSQL and Neo4j where used."""
 
 from __future__ import annotations
 
@@ -17,32 +17,32 @@ _BOLT_PORT = 7687
 
 
 class Probes:
-    """Tries what all entities share.
-
-    A result holds for 5 seconds, however often anybody asks for it.
-    """
+    """Probes what all entities share. A result is used for 5 seconds."""
 
     def __init__(self, app: App) -> None:
         self._app = app
         self._lock = asyncio.Lock()
-        self._found: dict[str, str] = {}
+        self._failing: dict[str, str] = {}
         self._publishing = ""
         self._until = 0.0
 
     async def failing(self) -> dict[str, str]:
-        """Return what stands in the way, by what was tried: ``registry``, ``disk``, ``postgresql``."""
+        """Return the problems, by what was tried: ``registry``, ``disk``, ``postgresql``."""
         await self._try()
-        return self._found
+        return self._failing
 
     async def publishing(self) -> str:
-        """Return why graphs cannot be published; empty when they can, or none is. Everything else works meanwhile."""
+        """Return why graphs cannot be published; empty when they can, or none is.
+
+        Everything else works meanwhile.
+        """
         await self._try()
         return self._publishing
 
     async def _try(self) -> None:
         async with self._lock:
             if clock.monotonic() >= self._until:
-                self._found = await self._tried()
+                self._failing = await self._tried()
                 self._until = clock.monotonic() + _KEEP_S
 
     async def _tried(self) -> dict[str, str]:

@@ -38,10 +38,10 @@ class Durations:
 
 
 class RequestTallies:
-    """How many requests each route had, by method and status, and how long until their answers began.
+    """The number of requests of each route, by method and status, and the time until answers began.
 
-    A route is counted by its template (``/page/{name}``), never by its path, and a method that no route has as
-    ``OTHER``: clients choose neither names nor the number of what is counted.
+    A route is counted by its template (``/page/{name}``), never by its path, and a method that no
+    route has as ``OTHER``: clients choose neither names nor the number of what is counted.
     """
 
     def __init__(self, routes: Iterable[BaseRoute]) -> None:
@@ -64,10 +64,10 @@ class RequestTallies:
 
 
 class RequestLog:
-    """ASGI middleware: gives each request its id, which the answer has as ``X-Request-Id``, counts and logs it.
+    """ASGI middleware: gives each request an id (``X-Request-Id``), counts and logs it.
 
-    A client may propose an id in the same header. The log has the route, not the path: a path may hold what a client
-    should have kept to itself.
+    A client may propose an id in the same header. The log has the route, not the path: a path may
+    hold what a client should have kept to itself.
     """
 
     def __init__(self, app: ASGIApp, tallies: RequestTallies) -> None:

@@ -1,4 +1,4 @@
-"""The server's routes: operations, pages, /health, /ready and /metrics, the owner's, and /mcp, which is handed in."""
+"""The server's routes: operations, pages, health, metrics, the owner's, and /mcp (passed in)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The outermost layer: every request's Host and Origin, on every route, before anything else looks at it."""
+"""The outermost layer: checks every request's Host and Origin, before any other code sees it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ANYWHERE = ("0.0.0.0", "::", "")  # noqa: S104 - compared, not bound
 
 
 class Names:
-    """What a request may call this server, and which pages may ask it.
+    """The names of this server in a request's Host, and the origins whose pages may use it.
 
     A page on another site that had its own name point at this machine sends its own Host; a page
     that asks across sites sends its own Origin. Both are refused.
@@ -51,13 +51,13 @@ class Names:
 
 
 class HostGuard:
-    """ASGI middleware: 421 for a Host or a data folder that is not ours, 403 for an Origin that may not ask.
+    """ASGI middleware: 421 for an unknown Host or data folder, 403 for a foreign Origin.
 
-    The owner's secret from another machine is refused here too, so no route can forget to.
+    The owner's secret from another machine is refused here too, for all routes.
     """
 
     def __init__(self, app: ASGIApp, names: Names, home: OwnHome | None = None) -> None:
-        """Guard an app; ``home`` is the server's, for clients of the owner's socket, which name theirs."""
+        """Guard an app; clients of the owner's socket must name the data folder ``home``."""
         self._app = app
         self._names = names
         self._home = home

@@ -34,12 +34,16 @@ TIME_ZONE = "PPS-Time-Zone"
 
 
 class V1:
-    """Answers as the client accepts: JSON, the words (``text/plain``), or lines of JSON (``application/x-ndjson``).
+    """Answers in the form that the client accepts.
 
-    The header ``PPS-Time-Zone`` names the zone of the person whose memory answered, for who shows the times of JSON.
+    That is JSON, text (``text/plain``), or lines of JSON (``application/x-ndjson``).
 
-    Lines tell how far a long operation is (``what``, ``done``, ``total``); the last one has ``result``, ``text`` and
-    ``time_zone``, or ``problem``. When the reader goes away a long operation is given up.
+    The header ``PPS-Time-Zone`` names the time zone of the entity that answered, for clients that
+    show the times of JSON.
+
+    Lines report the progress of a long operation (``what``, ``done``, ``total``); the last one has
+    ``result``, ``text`` and ``time_zone``, or ``problem``. When the reader goes away a long
+    operation is given up.
     """
 
     def __init__(self, calls: Calls, door: Authenticator) -> None:
@@ -85,7 +89,7 @@ class V1:
             ) as steps:
                 async for step in steps:
                     yield _ended(step) if isinstance(step, Answer) else _line(asdict(step))
-        except Exception as error:  # noqa: BLE001 - the surface's outermost call: the answer has begun
+        except Exception as error:  # noqa: BLE001 - outermost call; the answer has begun
             yield _line({"problem": problem(error, any_operation.name)})
 
 

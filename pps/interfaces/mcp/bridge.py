@@ -99,7 +99,7 @@ def serve_stdio(home: Path, entity: str, toolset: str = "", actor: str = "") -> 
 
 
 def serve_projects(home: Path, roots: Sequence[str]) -> None:
-    """Serve the project tools on stdin and stdout until stdin ends, for projects at or below some roots. Blocks.
+    """Serve the project tools of some roots on stdin and stdout until stdin ends. Blocks.
 
     Raises:
         InvalidRequest: A root is not an absolute path, or there are too many.
@@ -148,7 +148,7 @@ class _Refused(Exception):
 
 
 class _Bridge:
-    """Answers requests: what it knows at once, calls of tools by the server in threads of their own."""
+    """Answers requests: handshake and lists at once, calls of tools by the server in threads."""
 
     def __init__(
         self,
@@ -320,7 +320,7 @@ class _Bridge:
         return self._response(request, result)
 
     def _failure(self, request: Request, error: PPSError) -> dict[str, Any]:
-        """Return an error of ours: of a tool as a result that a model can act on, of anything else as JSON-RPC's."""
+        """Return an error: of a tool as a result for the model, else as JSON-RPC's."""
         from pps.core.model_text import shown_error  # not at the top: the bridge starts without it
 
         if request.method != "tools/call":
@@ -332,7 +332,7 @@ class _Bridge:
         )
 
     def _ask_again_if_lost(self, request: Request, call: Call) -> dict[str, Any]:
-        """Ask the server; once the server is lost in the middle, ask again what is safe to repeat."""
+        """Ask the server; if it is lost meanwhile, ask again if the request is safe to repeat."""
         try:
             return self._ask(request, call)
         except ServerLost as error:
@@ -391,7 +391,7 @@ def _is_modern(request: Request) -> bool:
 
 
 def _check_envelope(meta: dict[str, Any]) -> None:
-    """Raise _Refused where the fields that a request of the present protocol carries are missing or wrong."""
+    """Raise _Refused if required fields of the present protocol are missing or wrong."""
     if _CAPABILITIES_KEY not in meta:
         raise _Refused(
             INVALID_PARAMS,
@@ -451,7 +451,7 @@ def packaged_tools(
 
 
 def _features_differ(home: Path) -> bool:
-    """Tell whether other features are on than those of the packaged tools: one is off, or another is installed."""
+    """Tell whether the enabled features differ from those of the packaged tools."""
     from pps.config.feature_points import other_feature_points
     from pps.entities.feature_switches import any_switched_off  # imports SQLite
 
@@ -459,9 +459,9 @@ def _features_differ(home: Path) -> bool:
 
 
 def _pack_toolsets(home: Path, entity: str) -> frozenset[str]:
-    """Return the toolsets of an entity's packs, as its card names them.
+    """Return the toolsets of an entity's packs, as its entity.toml names them.
 
-    What is wrong with it the server says.
+    The server reports errors of that file.
     """
     try:
         card = parse_toml(read_text(home / "entities" / entity / "entity.toml"))

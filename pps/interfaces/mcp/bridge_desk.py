@@ -34,9 +34,10 @@ class BridgeDesk:
     async def answer(
         self, caller: Caller, message: Mapping[str, JSON]
     ) -> AsyncGenerator[dict[str, JSON]]:
-        """Yield ``{"progress": {...}}`` for each report, ``{}`` as a sign of life, and the answer last.
+        """Yield ``{"progress": {...}}`` for reports, ``{}`` as a sign of life, and last the answer.
 
-        When the reader goes away, a call that only reads or that can be asked for again is given up.
+        When the reader goes away, a call that only reads or that can be asked for again is given
+        up.
 
         Args:
             caller: The entity or the router.

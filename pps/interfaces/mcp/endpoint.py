@@ -1,4 +1,4 @@
-"""The tools over streamable HTTP, each call for the entity or the router that its token stands for."""
+"""The tools over streamable HTTP, each call for the entity or router of its token."""
 
 from __future__ import annotations
 
@@ -43,14 +43,14 @@ from pps.operations.table import Audience
 _ID = "mcp-session-id"
 _SCOPE = "memory"
 _CALLER = "pps_caller"
-Whose: TypeAlias = Callable[[str], Awaitable[Caller | None]]
+FindCaller: TypeAlias = Callable[[str], Awaitable[Caller | None]]
 
 
 class BoundedBodies:
-    """An ASGI app around another: a POST whose body is too large, or no JSON-RPC message, is refused with such an error.
+    """An ASGI app around another that refuses a POST with a too large or malformed body.
 
-    The error has the request's id where exactly one can be read. A malformed notification is refused too, since HTTP
-    asks for an answer, but with the id null.
+    The answer is a JSON-RPC error, with the request's id if exactly one can be read. A malformed
+    notification is refused too, since HTTP asks for an answer, but with the id null.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -130,8 +130,10 @@ class BoundedSessions:
         self._app = app
         self._most = most
         self._of: dict[str, OrderedDict[str, int]] = {}
-        """Requests in hand by session, the least recently used first, by caller; a caller's is kept when it is empty,
-        since another request of theirs may be about to begin a session."""
+        """Caller → session, the least recently used first → number of requests in progress.
+
+        A caller without sessions stays: another of its requests may be about to begin one.
+        """
 
     async def serve(self, caller: str, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request of a caller."""
@@ -194,7 +196,7 @@ class Endpoint:
     def __init__(
         self,
         calls: Calls,
-        whose: Whose,
+        find_caller: FindCaller,
         *,
         hosts: Sequence[str],
         origins: Sequence[str],
@@ -203,9 +205,9 @@ class Endpoint:
 
         Args:
             calls: Carries the operations out.
-            whose: Returns who a bearer token stands for; asked at each request.
-            hosts: What a request's Host may be (``name:*`` for any port).
-            origins: The same for its Origin.
+            find_caller: Returns the caller of a bearer token; called at each request.
+            hosts: Allowed values of a request's Host (``name:*`` for any port).
+            origins: Allowed values of its Origin.
         """
         security = TransportSecuritySettings(
             allowed_hosts=list(hosts), allowed_origins=list(origins)
@@ -213,7 +215,7 @@ class Endpoint:
         self._entities = _Desk(calls, "entity", INSTRUCTIONS, security)
         self._routers = _Desk(calls, "router", PROJECT_INSTRUCTIONS, security)
         guarded = RequireAuthMiddleware(BoundedBodies(self._served), [_SCOPE])
-        backend = BearerAuthBackend(_Verifier(whose))
+        backend = BearerAuthBackend(_Verifier(find_caller))
         self._app = AuthenticationMiddleware(guarded, backend=backend)
 
     @contextlib.asynccontextmanager
@@ -233,7 +235,7 @@ class Endpoint:
 
 
 class _Desk:
-    """The tools of one audience, with sessions of their own: no token of the other finds one of them."""
+    """The tools of one audience, with sessions that no token of the other audience finds."""
 
     def __init__(
         self,
@@ -283,14 +285,17 @@ class _Desk:
 
 
 class _Verifier:
-    """Tells the protocol's library whose a token is."""
+    """Finds the caller of a token for the protocol's library."""
 
-    def __init__(self, whose: Whose) -> None:
-        self._whose = whose
+    def __init__(self, find_caller: FindCaller) -> None:
+        self._find_caller = find_caller
 
     async def verify_token(self, token: str) -> AccessToken | None:
-        """Return what a token may do. Whose it is owns the session, so no other can use it."""
-        caller = await self._whose(token)
+        """Return the rights of a token; None if it is invalid.
+
+        The caller owns the session, so that no other caller can use it.
+        """
+        caller = await self._find_caller(token)
         if caller is None:
             return None
         return AccessToken(

@@ -1,4 +1,4 @@
-"""``/mcp``, whose protocol library is imported when its first client comes: half a second that a start need not take."""
+"""``/mcp``, which imports its protocol library for the first client, for a faster start."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ if TYPE_CHECKING:
 
 
 class LateEndpoint:
-    """An ASGI app as ``Endpoint``, with the same arguments, that makes one when it is first asked or told to."""
+    """An ASGI app with the arguments of ``Endpoint``, which it makes at the first request."""
 
     def __init__(
         self,
         calls: Calls,
-        whose: Callable[[str], Awaitable[Caller | None]],
+        find_caller: Callable[[str], Awaitable[Caller | None]],
         *,
         hosts: Sequence[str],
         origins: Sequence[str],
     ) -> None:
         self._calls = calls
-        self._whose = whose
+        self._find_caller = find_caller
         self._hosts = hosts
         self._origins = origins
         self._lock = asyncio.Lock()
@@ -63,10 +63,10 @@ class LateEndpoint:
     def _make(self) -> Endpoint:
         from pps.interfaces.mcp.endpoint import Endpoint
 
-        return Endpoint(self._calls, self._whose, hosts=self._hosts, origins=self._origins)
+        return Endpoint(self._calls, self._find_caller, hosts=self._hosts, origins=self._origins)
 
     async def _serve(self, endpoint: Endpoint, ready: asyncio.Event) -> None:
-        """Hold the endpoint's sessions open: their context must end in the task in which it began."""
+        """Keep the endpoint's sessions open; their context must end in the task where it began."""
         async with endpoint.running():
             ready.set()
             await self._ended.wait()

@@ -97,11 +97,12 @@ def error_response(
 
 
 def decode(raw: bytes) -> Message:
-    """Return the message that bytes hold: one JSON object in UTF-8 within the bounds of ``core.json_bounds``.
+    """Return the message in bytes: one JSON object in UTF-8 within ``core.json_bounds``.
 
     Raises:
-        Undecodable: It is none: no UTF-8, not JSON as RFC 8259 has it, several values, a name twice in one object,
-            a text with half a surrogate pair, a number out of bounds, or an object that is not JSON-RPC 2.0.
+        Undecodable: The bytes are no message: no UTF-8, no JSON by RFC 8259, several values, a name
+            twice in one object, a text with half a surrogate pair, a number out of bounds, or an
+            object that is not JSON-RPC 2.0.
     """
     try:
         json_bounds.check_raw(raw, "message")
@@ -120,7 +121,7 @@ def decode(raw: bytes) -> Message:
 
 
 def too_large(scanner: IdScanner) -> Undecodable:
-    """Return the refusal of a message of more than ``json_bounds.MAX_BYTES``, which was scanned as it went by."""
+    """Return the refusal of a too large message, whose ids were scanned."""
     problem = json_bounds.TooLarge("message").message
     return Undecodable(INVALID_REQUEST, problem, (_id_or_none(scanner.result()),))
 
@@ -281,13 +282,13 @@ def _lenient_integer(digits: str) -> int | None:
 
 _LENIENT = json.JSONDecoder(
     object_pairs_hook=_LenientObject,
-    parse_int=_lenient_integer,  # pyright: ignore[reportArgumentType] - None stands for what is no id
+    parse_int=_lenient_integer,  # pyright: ignore[reportArgumentType] - None for an invalid id
     strict=False,
 )
 
 
 def _readable_ids(raw: bytes) -> tuple[RequestId | None, ...]:
-    """Return who waits for an answer to bytes that are not JSON, or not within its stricter rules."""
+    """Return the ids of requests in bytes that are not JSON, or break its stricter rules."""
     text = raw.decode("utf-8", "surrogateescape").lstrip(_BOM + " \t\r\n")
     values: list[object] = []
     position = 0

@@ -1,4 +1,4 @@
-"""What both transports tell a client of the server, without the protocol's library, which takes a second to import."""
+"""The server's description for clients of both transports, without the slow protocol library."""
 
 from __future__ import annotations
 

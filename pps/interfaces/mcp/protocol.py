@@ -75,7 +75,7 @@ def make_server(
 
 
 class _AnyParams(types.RequestParams):
-    """Parameters of a method on skills or resources: a cursor, which no list of ours gives, or a uri."""
+    """Parameters of a method on skills or resources; PPS's lists never have a cursor."""
 
     uri: str | None = None
     cursor: str | None = None
@@ -96,7 +96,10 @@ def _skills_handler(
 
 
 async def _guard(ctx: Context, call_next: CallNext) -> HandlerResult:
-    """Let no raw exception out: in the older era of the protocol its text would reach the client."""
+    """Turn each exception into an MCPError.
+
+    The older protocol would send its text to the client.
+    """
     try:
         return await call_next(ctx)
     except MCPError:

@@ -44,7 +44,7 @@ class IdScanner:
         self._value: bytes | None = None
         self._is_broken = False
         self._ids: list[tuple[bytes | None, bool]] = []
-        """Each id of the outermost object (None for one that is no scalar), and whether it lies behind a fault."""
+        """Ids of the outermost object (None: no scalar), and whether each follows a fault."""
 
     def feed(self, data: bytes) -> None:
         """Take the next piece."""

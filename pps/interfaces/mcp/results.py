@@ -1,11 +1,12 @@
-"""What a tool takes and answers, as a model writes and reads it: the one place where memory text is escaped and read back.
+"""Arguments and results of tools for models: memory text is escaped and read back only here.
 
-Each text of an answer is escaped (``core.model_text``), names of fields and errors included, and an answer with
-sentences in it says whose memory they are from and that they are data. What a model sends is read back, so a text that
-it returns as it was shown is the text that is stored, byte for byte, and one that it edits is the stored text with its
-edits. ``/v1``, the command line and Python have the texts as they are.
+Every text of an answer is escaped (``core.model_text``), names of fields and errors included. An
+answer with sentences names the entity that they are from, and says that they are data. A text of a
+model is read back, so that a text which it returns unchanged is the stored text, byte for byte, and
+an edited text is the stored text with the edits. ``/v1``, the command line and Python have the
+texts unescaped.
 
-A client gives its model the structured content or the text, never both; what is in ``_meta`` no model sees.
+A client gives its model the structured content or the text, never both. No model sees ``_meta``.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ if TYPE_CHECKING:
 _log = logging.getLogger(__name__)
 
 ToolResult: TypeAlias = dict[str, Any]
-"""The protocol's ``CallToolResult`` as JSON: content, structuredContent, isError, _meta. The protocol's library is not
-needed to make one."""
+"""The protocol's ``CallToolResult`` as JSON: content, structuredContent, isError, _meta.
+
+The protocol's library is not needed to make one.
+"""
 
 _META = "pps"
 """Prefix of the names in a result's ``_meta``."""
@@ -34,7 +37,7 @@ _NOTICE = "notice"
 
 
 def tool_arguments(arguments: Mapping[str, JSON]) -> dict[str, JSON]:
-    """Return what a model gave a tool, for ``Operation.parse``, which reads its texts back."""
+    """Return a model's arguments, marked so that ``Operation.parse`` reads its texts back."""
     return cast("dict[str, JSON]", as_written(dict(arguments)))
 
 
@@ -72,7 +75,7 @@ def tool_result(answer: Answer, owner: str) -> ToolResult:
 
 
 def failed_result(error: Exception, tool: str) -> ToolResult:
-    """Return the result of a call that raised: PPS's own errors in their words, others in none of their own.
+    """Return the result of a call that raised: the text of PPS's errors, a fixed text for others.
 
     An error that nobody foresaw may quote memory or a path; it is logged without its text.
     """
@@ -107,7 +110,7 @@ def _escaped_but(data: Mapping[str, JSON], text: str) -> dict[str, JSON]:
 
 
 def _has_sentences(value: JSON) -> bool:
-    """Tell whether a text in JSON data has several words: ids, states and names of kinds are one."""
+    """Tell whether JSON data has a text of several words; ids, states and kinds have one word."""
     if isinstance(value, str):
         return len(value.split(maxsplit=1)) > 1
     if isinstance(value, Mapping):

@@ -1,6 +1,7 @@
-"""Skills that a client finds over MCP: what the extension ``io.modelcontextprotocol/skills`` lists, gets and reads.
+"""Skills over MCP: the methods of the extension ``io.modelcontextprotocol/skills``.
 
-They are files of the package, the same for every caller. Standard library only: the stdio bridge answers them itself.
+They are files of the package, the same for every caller. Standard library only: the stdio bridge
+answers them itself.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ METHODS = frozenset({LIST, GET, "resources/list", "resources/templates/list", "r
 
 
 def _frontmatter(text: str) -> dict[str, str]:
-    """Return the fields of a frontmatter whose values are texts of one line, which is all that ours have."""
+    """Return the fields of a frontmatter whose values are texts of one line."""
     head = text.removeprefix(_FENCE).partition(f"\n{_FENCE}")[0]
     fields = (line.partition(": ") for line in head.splitlines())
     return {name: value for name, _, value in fields}

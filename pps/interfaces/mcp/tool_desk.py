@@ -38,10 +38,10 @@ class ToolDesk:
         self._audience: Audience = audience
 
     async def offered(self, caller: Caller, toolset: str) -> list[dict[str, Any]]:
-        """Return the tools of some toolsets (names with commas between, ``all``, or empty for the usual one).
+        """Return the tools of toolsets: names with commas between, ``all``, or "" (the default).
 
         Raises:
-            InvalidRequest: There is no such toolset.
+            InvalidRequest: A toolset is unknown.
         """
         asking = await self._with_toolsets(caller, toolset)
         return [tool(operation) for operation in (await self._calls.operations(asking)).values()]
@@ -55,11 +55,11 @@ class ToolDesk:
         *,
         wants_progress: bool,
     ) -> AsyncGenerator[ProgressReport | ToolResult]:
-        """Yield how far a long call is, where progress is wanted, and its result last.
+        """Yield reports of a long call's progress, if wanted, and its result last.
 
         Raises:
             NoTool: The client is not offered a tool of that name.
-            PPSError: There is no such toolset, or whatever the operation raises.
+            PPSError: A toolset is unknown, or the operation raised it.
         """
         asking = await self._with_toolsets(caller, toolset)
         try:
@@ -82,7 +82,10 @@ class ToolDesk:
                 yield await _result(step, asking) if isinstance(step, Answer) else step
 
     async def _no_such_tool(self, caller: Caller, asking: Caller, name: str) -> str:
-        """Return the refusal; of a tool in a toolset that the caller may use and did not ask for, how to ask."""
+        """Return the refusal of an unknown tool.
+
+        If another toolset has the tool, how to add that.
+        """
         whole = replace(caller, audiences=(self._audience,))
         with contextlib.suppress(InvalidRequest):
             other = await self._calls.find(whole, name)

@@ -18,7 +18,10 @@ _UNREAD = (
     "propertyNames",
 )
 _SET_UP = ("command", "model")
-"""Ways to read a text that need a setting: they are taken where it is set, and the setting is what holds by itself."""
+"""Ways to read a text that need a setting.
+
+A schema leaves them out, since the setting applies by itself.
+"""
 
 
 def tool(operation: AnyOperation) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The bridge's way to the server: one request a POST, on connections on which the server has proved itself."""
+"""The bridge's requests to the server: POSTs on connections where the server proved itself."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _MAX_IDLE = 16
 """Most connections that are kept for later calls."""
 
 Notify = Callable[[dict[str, Any]], None]
-"""Is told how far a call is, while the server works."""
+"""Receives reports of a call's progress, while the server works."""
 
 
 class ServerLost(StoreUnavailable):
@@ -42,7 +42,10 @@ class CallCancelled(Exception):
 
 
 class Call:
-    """One call in hand, which another thread may cancel: that ends its connection, and so the work on it."""
+    """A call in progress.
+
+    Another thread may cancel it, which ends its connection and the server's work.
+    """
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -58,7 +61,7 @@ class Call:
                     self._socket.shutdown(socket.SHUT_RDWR)
 
     def check(self) -> None:
-        """Raise CallCancelled where the client gave the call up."""
+        """Raise CallCancelled if the client gave the call up."""
         if self._is_cancelled:
             raise CallCancelled
 
@@ -80,9 +83,9 @@ class _NotReached(Exception):
 
 
 class Upstream:
-    """Asks the server of a data folder, for the entity or the roots that the bridge was started for.
+    """Sends requests to a data folder's server, for the bridge's entity or roots.
 
-    Any thread may call it. The server is started when it is away.
+    Any thread may call it. The server is started if it is away.
     """
 
     def __init__(self, home: Path, identity: str, toolset: str) -> None:

@@ -1,1 +1,1 @@
-"""An entity's page in a browser: static files, a session by cookie, and the operations of ``/v1`` under its path."""
+"""The pages in a browser: static files, sessions by cookie, operations of ``/v1``, and sockets."""

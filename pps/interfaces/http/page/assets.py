@@ -1,8 +1,9 @@
-"""The page's files as they are served: read once, compressed once, cached by browsers for as long as they are the same.
+"""The page's files: read once, compressed once, cached by browsers until they change.
 
-All files have one version, a hash of them all, in their address (``/page/_/VERSION/app.js``): what has that address
-never changes, so browsers keep it without asking. Modules name each other by relative addresses and so stay within
-one version. The same files without a version, and the document itself, are revalidated by ETag.
+All files have one version, a hash of them all, in their address (``/page/_/VERSION/app.js``): what
+has that address never changes, so browsers keep it without asking. Modules name each other by
+relative addresses and so stay within one version. The same files without a version, and the
+document itself, are revalidated by ETag.
 """
 
 from __future__ import annotations
@@ -61,7 +62,10 @@ class Asset:
 
 
 class Assets:
-    """The files of a folder, read when the first of them is asked for. Every answer has some headers."""
+    """The files of a folder, read when the first of them is asked for.
+
+    Every answer has some headers.
+    """
 
     def __init__(self, folder: Path, headers: dict[str, str]) -> None:
         self._folder = folder
@@ -80,13 +84,14 @@ class Assets:
         return self._answer(request, self._documents[shell], _REVALIDATED)
 
     def file(self, request: Request, path: str) -> Response | None:
-        """Return the answer for a path below ``/page/_/``; None for a file or version that there is not."""
+        """Return the answer for a path below ``/page/_/``; None for an unknown file or version."""
         version, _, name = path.partition("/")
         if version == self.version:
-            cache, wanted = _KEPT_FOREVER, name
+            cache = _KEPT_FOREVER
         else:
-            cache, wanted = _REVALIDATED, path
-        asset = None if wanted == _DOCUMENT else self._files.get(wanted)
+            cache = _REVALIDATED
+            name = path
+        asset = None if name == _DOCUMENT else self._files.get(name)
         return None if asset is None else self._answer(request, asset, cache)
 
     @cached_property
@@ -130,10 +135,10 @@ class Assets:
 
 
 def compressed(request: Request, response: Response) -> Response:
-    """Compress the body of a whole (not streamed) answer for a client that takes that; blocks while it does.
+    """Compress the body of an answer that is not streamed, if the client accepts that. Blocks.
 
-    An answer of a page holds no secret that a guess beside it could find by the answer's length: its session's halves
-    are in headers, and only the page itself may ask (see ``browsers``).
+    An answer of a page holds no secret that a guess beside it could reveal by the answer's length:
+    its session's halves are in headers, and only the page itself may ask (see ``browsers``).
     """
     body = response.body
     if (

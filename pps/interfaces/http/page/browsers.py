@@ -1,9 +1,9 @@
-"""Who may ask through a page: by a cookie, from this very origin, with a key that a form cannot send.
+"""Authentication of pages: a cookie, this very origin, and a key that a form cannot send.
 
-A browser sends a cookie to every port of a host, so whoever listens on another port may see it. It is half of a
-session's token only: the page keeps the other half where a browser parts origins, port included, and sends it in a
-header; a socket, which can have no header of its own, sends it as a subprotocol. Neither half says anything of the
-other.
+A browser sends a cookie to every port of a host, so a server on another port may see it. It is only
+half of a session's token: the page keeps the other half in a store that browsers separate by
+origin, port included, and sends it in a header; a socket, which can have no header of its own,
+sends it as a subprotocol. Neither half reveals anything of the other.
 
 A page is an entity's (``/page/NAME/``) or the owner's (``/haven/``).
 """
@@ -26,8 +26,10 @@ from pps.interfaces.http.problems import Forbidden, Refused
 from pps.operations.calls import Caller
 
 KEY_HEADER = "PPS-Page"
-SUBPROTOCOL, KEY_SUBPROTOCOL = "pps", "pps-key."
-"""What a socket of a page speaks; and before the key, in the second subprotocol that it offers."""
+SUBPROTOCOL = "pps"
+"""Subprotocol of a page's socket."""
+KEY_SUBPROTOCOL = "pps-key."
+"""Prefix of the second subprotocol that a page offers; the key follows it."""
 _KEY = 20
 """Characters of a session's token that are not in the cookie: 103 bits."""
 _AGAIN = "this page's session has ended; open it again with `pps open {name}`"
@@ -35,7 +37,10 @@ _AGAIN_HAVEN = "this page's session has ended; open it again with `pps haven`"
 
 
 class Browsers:
-    """Opens sessions of pages, and says whose a request is. The cookie's name is this data folder's own."""
+    """Opens sessions of pages, and finds the entity of a request.
+
+    The cookie's name is this data folder's own.
+    """
 
     def __init__(self, registry: Registry) -> None:
         self._pages = registry.pages
@@ -45,15 +50,15 @@ class Browsers:
         )
 
     async def caller_of(self, connection: HTTPConnection) -> Caller:
-        """Return who asks, as for a token of the entity; raises as ``entity_of``."""
+        """Return the caller, the same as for a token of the entity; raises as ``entity_of``."""
         return Caller.of_entity(await self.entity_of(connection))
 
     async def entity_of(self, connection: HTTPConnection) -> EntityId:
         """Return the entity that a request of its page speaks for.
 
         Raises:
-            Forbidden: It was not sent by a page of this origin.
-            Refused: Its session is none, has ended, or is another entity's than the path's.
+            Forbidden: The request was not sent by a page of this origin.
+            Refused: The session is unknown, has ended, or is of another entity than the path's.
         """
         _check_origin(connection)
         name = connection.path_params["name"]
@@ -69,7 +74,12 @@ class Browsers:
             raise Refused(_AGAIN_HAVEN)
 
     async def open(self, connection: HTTPConnection, link: str) -> Response:
-        """Return the answer that gives a browser a new session: its cookie, and its key to keep; raises as above."""
+        """Return the answer that gives a browser a new session: a cookie, and the page's key.
+
+        Raises:
+            Forbidden: The request was not sent by a page of this origin.
+            Refused: The link was used or is too old.
+        """
         _check_origin(connection)
         name = connection.path_params["name"]
         session = await asyncio.to_thread(self._pages.open, name, link)
@@ -80,7 +90,10 @@ class Browsers:
         return self._opened(connection, session, f"/page/{name}/")
 
     async def open_haven(self, connection: HTTPConnection, link: str) -> Response:
-        """Return the answer that gives a browser a new session of the owner's page; raises as above."""
+        """Return the answer that gives a browser a new session of the owner's page.
+
+        Raises as ``open``.
+        """
         _check_origin(connection)
         session = await asyncio.to_thread(self._pages.open_haven, link)
         if session is None:
@@ -96,13 +109,16 @@ class Browsers:
         await asyncio.to_thread(self._pages.end, self.session(connection))
 
     def is_still(self, session: str, entity: EntityId | None) -> bool:
-        """Tell whether a session of an entity's page, or (None) of the owner's, goes on. Blocks."""
+        """Tell whether a session of an entity's page, or with None of the owner's, is still open.
+
+        Blocks.
+        """
         if entity is None:
             return self._pages.is_haven(session)
         return self._pages.entity_of(session) == entity
 
     def session(self, connection: HTTPConnection) -> str:
-        """Return the session that a request shows, both halves together, whether it is one or not."""
+        """Return the session that a request names, both halves joined, valid or not."""
         return connection.cookies.get(self.cookie, "") + (_key(connection) or "")
 
     def _opened(self, connection: HTTPConnection, session: str, path: str) -> Response:
@@ -120,14 +136,20 @@ class Browsers:
 
 
 class HavenDoor:
-    """Says for whom the owner's page asks an operation of an entity: the one that its path names."""
+    """Authenticates requests of the owner's page for the entity that their path names."""
 
     def __init__(self, browsers: Browsers, app: App) -> None:
         self._browsers = browsers
         self._app = app
 
     async def caller_of(self, connection: HTTPConnection) -> Caller:
-        """Return the caller; raises as ``Browsers.check_haven``, UnknownEntity, and InvalidRequest for a pool."""
+        """Return the caller.
+
+        Raises:
+            Forbidden, Refused: As ``Browsers.check_haven``.
+            UnknownEntity: No entity has the path's name.
+            InvalidRequest: The name is that of a squad's pool.
+        """
         await self._browsers.check_haven(connection)
         name = connection.path_params["name"]
         registry = self._app.registry
@@ -142,7 +164,7 @@ def _is_socket(connection: HTTPConnection) -> bool:
 
 
 def _key(connection: HTTPConnection) -> str | None:
-    """Return the half of a session that a page keeps; None where a request shows none."""
+    """Return the half of a session that the page keeps; None if a request has none."""
     if not _is_socket(connection):
         return connection.headers.get(KEY_HEADER)
     offered = connection.scope.get("subprotocols", [])
@@ -153,13 +175,15 @@ def _key(connection: HTTPConnection) -> str | None:
 
 
 def _check_origin(connection: HTTPConnection) -> None:
-    """Refuse what a page of another origin, a form, a frame or a link may have sent: a browser says where it is."""
-    site, origin = connection.headers.get("sec-fetch-site"), connection.headers.get("origin")
+    """Raise Forbidden unless the browser's headers show that this very page sent the request."""
+    site = connection.headers.get("sec-fetch-site")
+    origin = connection.headers.get("origin")
     host = connection.headers.get("host", "").lower()
-    # Of what a page reads within its origin browsers tell no origin; of a socket they always do.
+    # Browsers send no origin with a page's reads within its own origin; with a socket they always
+    # do.
     reads = not _is_socket(connection) and connection.scope.get("method") == "GET"
     is_ours = origin is None or (urlsplit(origin.lower())[:2] in (("http", host), ("https", host)))
-    told = site is not None if origin is None and reads else origin is not None
+    names_source = site is not None if origin is None and reads else origin is not None
     is_one_site = site in (None, "same-origin")
-    if not (told and is_ours and is_one_site and _key(connection) is not None):
+    if not (names_source and is_ours and is_one_site and _key(connection) is not None):
         raise Forbidden("only this page itself may ask that")

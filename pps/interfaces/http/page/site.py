@@ -1,8 +1,8 @@
-"""The routes of pages: their files, their sessions, the operations of ``/v1`` under a page's path, and their sockets.
+"""The routes of pages: files, sessions, the operations of ``/v1`` under a page's path, and sockets.
 
-``/page/NAME/`` is one document for every entity, ``/haven/`` that of the owner; who has no session gets nothing but
-that. The files lie in ``static``: no build step, nothing from outside; ``assets`` serves them. ``static/app.js`` says
-how a view is added.
+``/page/NAME/`` is one document for every entity, ``/haven/`` that of the owner; without a session a
+browser gets nothing else. The files are in ``static``: no build step, nothing from outside;
+``assets`` serves them. ``static/app.js`` describes how to add a view.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ STATIC = Path(__file__).with_name("static")
 _POLICY = (
     "default-src 'none'",
     "script-src 'self'",
-    # The two style sheets that force-graph puts in by itself, empty first, by their digests; a test compares them.
+    # The two style sheets that force-graph puts in by itself, empty first, by their digests; a test
+    # compares them.
     "style-src 'self' 'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=' "
     "'sha256-jtRRMYY2VbEXuBKbHvqM1/fPT8vazFrEooXdvwUK4y8=' "
     "'sha256-9xjtvxMT1ApHlgn9ohbh2FNfvK5Tqtzy94BjfXBeMSY='",
@@ -40,7 +41,8 @@ _POLICY = (
     "form-action 'none'",
     "frame-ancestors 'none'",
     "base-uri 'none'",
-    # No text becomes HTML: the one policy that there is (static/start.js) lets nothing but the empty text through.
+    # No text becomes HTML: the only policy (static/start.js) lets nothing but the
+    # empty text through.
     "require-trusted-types-for 'script'",
     "trusted-types default",
 )
@@ -55,14 +57,14 @@ HEADERS = {
 
 
 class Talking(Protocol):
-    """What the feature of rooms provides."""
+    """The rooms of an installation, as the feature ``haven`` provides them."""
 
     def for_viewer(self, entity: EntityId | None) -> RoomsOfViewer:
-        """Return the rooms that an entity's page, or (None) the owner's, may see."""
+        """Return the rooms that an entity's page may see; with None, the owner's page."""
         ...
 
     async def close(self) -> None:
-        """End all answers; what came of them is kept."""
+        """End all answers; their text so far is stored."""
         ...
 
 
@@ -70,7 +72,7 @@ class Site:
     """The pages of all entities, and the owner's page.
 
     Args:
-        talk: Returns what the feature of rooms provides; None while it is off.
+        talk: Returns the rooms of the feature ``haven``; None while it is off.
     """
 
     def __init__(
@@ -84,8 +86,8 @@ class Site:
         self._assets = Assets(STATIC, HEADERS)
 
         def rooms(viewer: EntityId | None) -> RoomsOfViewer | None:
-            found = talk()
-            return None if found is None else found.for_viewer(viewer)
+            talking = talk()
+            return None if talking is None else talking.for_viewer(viewer)
 
         self._sockets = Sockets(app, browsers, rooms)
 
@@ -108,7 +110,7 @@ class Site:
         ]
 
     async def settled(self) -> None:
-        """Wait until what pages asked over their sockets is carried out."""
+        """Wait until the requests of all sockets have ended."""
         await self._sockets.settled()
 
     async def _to_page(self, request: Request) -> Response:
@@ -137,7 +139,10 @@ class Site:
         return await _compressed(request, await self._v1_of_owner.call(request))
 
     async def _session(self, request: Request) -> Response:
-        """Open a session with a link's secret, or end the one that asks: ``{"link": "…"}`` or ``{"end": true}``."""
+        """Open a session with a link's secret, or end the request's own session.
+
+        The body is ``{"link": "…"}`` or ``{"end": true}``.
+        """
         link = await _link_of(request)
         if link is None:
             await self._browsers.end(request)
@@ -155,9 +160,9 @@ class Site:
     async def _open_from_haven(self, request: Request) -> Response:
         """Return the secret of a link that opens an entity's page: ``{"name": "…"}``."""
         await self._browsers.check_haven(request)
-        given = await body(request)
-        name = given.get("name")
-        if not isinstance(name, str) or len(given) != 1:
+        fields = await body(request)
+        name = fields.get("name")
+        if not isinstance(name, str) or len(fields) != 1:
             raise InvalidRequest("name", "must be the entity's name")
         entry = await asyncio.to_thread(self._app.registry.mount, check_name(name))
         if self._app.registry.squads.pool_of(name):
@@ -166,7 +171,7 @@ class Site:
         return JSONResponse({"link": secret}, headers={"Cache-Control": "no-store"})
 
     async def _features(self, request: Request) -> Response:
-        """Return which features are on, and the views of those that give theirs as data."""
+        """Return the names of the enabled features, and the views that they define as data."""
         await self._browsers.entity_of(request)
         return self._enabled_features()
 
@@ -197,12 +202,12 @@ async def _compressed(request: Request, answer: Response) -> Response:
 
 
 async def _link_of(request: Request) -> str | None:
-    """Return the link's secret that a request opens a session with; None where it ends its own."""
-    given = await body(request)
-    if given == {"end": True}:
+    """Return the secret of the link in a request; None if the request ends its own session."""
+    fields = await body(request)
+    if fields == {"end": True}:
         return None
-    link = given.get("link")
-    if not isinstance(link, str) or len(given) != 1:
+    link = fields.get("link")
+    if not isinstance(link, str) or len(fields) != 1:
         raise InvalidRequest("link", "must be the link's secret")
     return link
 

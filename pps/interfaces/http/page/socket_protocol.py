@@ -1,4 +1,7 @@
-"""The WebSocket protocol of the server: uvicorn's, which logs no path, header or frame and waits for no slow reader."""
+"""The server's WebSocket protocol: uvicorn's, without its logs or waits for a slow reader.
+
+Its logs would hold paths, headers and frames.
+"""
 
 from __future__ import annotations
 
@@ -18,14 +21,14 @@ _log.setLevel(logging.WARNING)
 class QuietSocket(WebSocketsSansIOProtocol):
     """A socket of a page."""
 
-    def __init__(self, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named)
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
         self.logger = _log
         self.conn.logger = _log
         self.conn.debug = False
 
     async def send(self, message: Any) -> None:
-        """Send; a client that has not read what it was sent is dropped where it is to be closed."""
+        """Send a message; at a close, a client that has not read the earlier ones is dropped."""
         if message["type"] == "websocket.close" and not self.writable.is_set():
             self.transport.abort()
             return

@@ -1,9 +1,10 @@
-"""The sockets of pages: one WebSocket each, for what is new in memories and for all that happens in rooms.
+"""The sockets of pages: one WebSocket each, for changes of memories and for the events of rooms.
 
-A page says what it wants to hear of (``subscribe``): entities and rooms that its session may see. It hears of them in
-order, each event with its entity or room and a position; a page that comes back names the positions that it knows, and
-hears what it missed. One watch serves all sockets: it looks at each entity once, whoever listens, ends the sockets of
-sessions that have ended, and sends the beats by which a page knows that the server is there.
+A page subscribes to entities and rooms that its session may see (``subscribe``). It receives their
+events in order, each with its entity or room and a position; a page that comes back names the
+positions that it knows, and receives the events that it missed. One watch serves all sockets: it
+looks at each entity once for all listeners, ends the sockets of sessions that have ended, and sends
+the beats by which a page knows that the server runs.
 """
 
 from __future__ import annotations
@@ -35,45 +36,64 @@ from pps.interfaces.http.problems import problem, refusal
 _log = logging.getLogger(__name__)
 Event = dict[str, JSON]
 
-MOST_SOCKETS, MOST_OF_SESSION = 600, 24
-"""Most sockets of a server, and of one session of a page."""
-MOST_ENTITIES, MOST_ROOMS = 24, 24
-"""Most entities and rooms that one socket hears of."""
-MOST_QUEUED, MOST_QUEUED_CHARACTERS = 2_000, 4 * 1024 * 1024
-"""Events that wait for a page to read; one that reads no faster is closed, and catches up when it comes back."""
-MOST_FRAMES, FRAMES_A_SECOND = 120, 30.0
-"""Frames that a page may send at once, and a second in the long run."""
+MOST_SOCKETS = 600
+"""Most open sockets of a server."""
+MOST_OF_SESSION = 24
+"""Most open sockets of one session of a page."""
+MOST_ENTITIES = 24
+"""Most entities that one socket may subscribe to."""
+MOST_ROOMS = 24
+"""Most rooms that one socket may subscribe to."""
+MOST_QUEUED = 2_000
+"""Most events that wait for a page to read.
+
+The socket of a slower page is closed; the page catches up when it comes back.
+"""
+MOST_QUEUED_CHARACTERS = 4 * 1024 * 1024
+"""Most characters of the events that wait."""
+MOST_FRAMES = 120
+"""Most frames that a page may send at once."""
+FRAMES_A_SECOND = 30.0
+"""Most frames a second that a page may send in the long run."""
 MOST_REQUESTS = 24
 """Requests of one socket that may be worked on at a time."""
-LOOK_S, BEAT_S = 0.25, 0.4
-"""Seconds between two looks at what changed, and between two beats: a page that hears none for 0.9 s says so."""
+LOOK_S = 0.25
+"""Interval of looks at the entities."""
+BEAT_S = 0.4
+"""Interval of beats; a page that receives none for 0.9 s shows that the server is away."""
 LAST_WORD_S = 0.5
-"""How long a page that is to be closed is given to take a last word."""
+"""Longest wait for a page to take the last message before its socket is closed."""
 RECHECK_S = 30.0
-"""How often a session is looked up although nothing in the registry changed: it may have grown too old."""
-ENDED, BUSY, TOO_FAST, BROKEN = 4401, 1013, 1008, 1007
-"""Why a socket was closed: its session has ended, its page did not read, sent too much, or sent what is no frame."""
+"""Interval of looking up a session although the registry did not change: it may have expired."""
+ENDED = 4401
+"""Close code: the session has ended."""
+BUSY = 1013
+"""Close code: the page did not read its events."""
+TOO_FAST = 1008
+"""Close code: the page sent too many frames."""
+BROKEN = 1007
+"""Close code: the page sent something that is no frame."""
 
 
 class RoomsOfViewer(Protocol):
-    """The rooms of the installation, as the feature of rooms has them for one viewer."""
+    """The rooms that one viewer may see, as the feature ``haven`` provides them."""
 
     async def carry_out(self, do: str, fields: Mapping[str, JSON]) -> JSON:
         """Carry out a request."""
         ...
 
     async def check(self, room: str) -> None:
-        """Raise NotFound for a room that the viewer may not see, as for one that there is not."""
+        """Raise NotFound for a room that the viewer may not see, or that does not exist."""
         ...
 
     async def follow(
         self, room: str, since: int, hear: Callable[[Event], None]
     ) -> Callable[[], None]:
-        """Hear of a room; return what ends it."""
+        """Call ``hear`` with each event of a room; return a function that ends it."""
         ...
 
     def listen(self, hear: Callable[[Event], None]) -> Callable[[], None]:
-        """Hear of rooms that come and go; return what ends it."""
+        """Call ``hear`` when a room is made, changed or deleted; return a function that ends it."""
         ...
 
 
@@ -82,8 +102,8 @@ class _Socket:
     """One open socket.
 
     Attributes:
-        entity: Whose page it is of; None is the owner's.
-        closing: The code that it is to be closed with; 0 while it is open.
+        entity: The entity of the page; None for the owner's page.
+        closing: The code to close it with; 0 while it is open.
     """
 
     websocket: WebSocket
@@ -136,7 +156,8 @@ class Sockets:
     """All sockets of a server.
 
     Args:
-        rooms: Returns the rooms for a viewer (an entity, or None for the owner); None while no feature has any.
+        rooms: Returns the rooms of a viewer (an entity, or None for the owner); None while the
+            feature ``haven`` is off.
     """
 
     def __init__(
@@ -164,12 +185,12 @@ class Sockets:
         websocket: WebSocket,
         admit: Callable[[HTTPConnection], object],
     ) -> None:
-        """Let a socket in that its session may open, and serve it until either side ends it."""
+        """Accept a socket if its session is valid, and serve it until either side ends it."""
         try:
             entity = cast("EntityId | None", await cast("asyncio.Future[object]", admit(websocket)))
             session = self._browsers.session(websocket)
-            mine = sum(1 for one in self._open if one.session == session)
-            if len(self._open) >= MOST_SOCKETS or mine >= MOST_OF_SESSION:
+            of_session = sum(1 for socket in self._open if socket.session == session)
+            if len(self._open) >= MOST_SOCKETS or of_session >= MOST_OF_SESSION:
                 raise Overloaded("too many sockets are open; close other tabs of this page")
         except Exception as error:  # noqa: BLE001 - the surface's outermost call
             await _refuse(websocket, refusal(error, "a page's socket"))
@@ -193,7 +214,7 @@ class Sockets:
             socket.followed[""] = socket.rooms.listen(socket.tell)
         sending = asyncio.create_task(self._send(socket))
         receiving = asyncio.create_task(self._receive(socket))
-        ending = asyncio.create_task(socket.ending.wait())  # what is sent may hang
+        ending = asyncio.create_task(socket.ending.wait())  # a send may hang
         tasks = (sending, receiving, ending)
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -210,7 +231,7 @@ class Sockets:
             await asyncio.wait(tasks)
 
     async def _send(self, socket: _Socket) -> None:
-        """Send what waits, in order, until the socket is to be closed."""
+        """Send the queued events, in order, until the socket is to be closed."""
         while True:
             socket.wake.clear()
             while socket.queue and not socket.closing:
@@ -241,7 +262,7 @@ class Sockets:
                 socket.close(BROKEN)
                 return
             task = asyncio.create_task(self._answer(socket, *frame))
-            # It is carried through when the page goes away: what was said is kept.
+            # It runs to its end if the page goes away: a message that was sent is stored.
             for tasks in (socket.requests, self._carried):
                 tasks.add(task)
                 task.add_done_callback(tasks.discard)
@@ -249,15 +270,15 @@ class Sockets:
     async def _answer(self, socket: _Socket, id: int, do: str, fields: Event) -> None:
         with serving(new_request_id()):
             try:
-                result = await self._carried_out(socket, do, fields)
+                result = await self._carry_out(socket, do, fields)
             except Exception as error:  # noqa: BLE001 - the surface's outermost call
                 socket.tell({"re": id, "problem": problem(error, "a page's request")})
             else:
                 socket.tell({"re": id, "result": result})
 
-    async def _carried_out(self, socket: _Socket, do: str, fields: Event) -> JSON:
+    async def _carry_out(self, socket: _Socket, do: str, fields: Event) -> JSON:
         if do in ("subscribe", "unsubscribe"):
-            # In the order in which they came: a page that leaves a room and comes back must hear of it.
+            # In the order of arrival: a page that leaves a room and comes back must get its events.
             async with socket.subscribing:
                 await self._check_session(socket)
                 if do == "subscribe":
@@ -276,11 +297,12 @@ class Sockets:
             raise NotFound("session")
 
     async def _subscribe(self, socket: _Socket, fields: Event) -> JSON:
-        """Let a socket hear of entities and rooms; of all that are named, or of none."""
+        """Subscribe a socket to entities and rooms: to all that are named, or to none."""
         unknown = fields.keys() - {"entities", "rooms"}
         if unknown:
             raise InvalidRequest(min(unknown), "is no part of a subscription")
-        entities, rooms = _texts(fields, "entities"), _positions(fields)
+        entities = _texts(fields, "entities")
+        rooms = _positions(fields)
         if len(socket.entities.union(entities)) > MOST_ENTITIES:
             raise InvalidRequest("entities", f"must be at most {MOST_ENTITIES}")
         if len(socket.followed.keys() | rooms.keys()) > MOST_ROOMS:
@@ -298,7 +320,7 @@ class Sockets:
         return {}
 
     async def _follow(self, socket: _Socket, rooms: Mapping[str, int]) -> None:
-        """Let a socket hear of rooms, after what it missed since positions; of all of them, or of none."""
+        """Subscribe a socket to rooms, each from a position on: to all of them, or to none."""
         started: dict[str, Callable[[], None]] = {}
         for room in rooms:
             if socket.rooms is not None:
@@ -316,12 +338,13 @@ class Sockets:
                 end()
             return
         for room, end in started.items():
-            if before := socket.followed.pop(room, None):
-                before()
+            end_previous = socket.followed.pop(room, None)
+            if end_previous:
+                end_previous()
             socket.followed[room] = end
 
     async def _check_visible(self, socket: _Socket, name: str) -> None:
-        """Raise NotFound unless a socket may hear of an entity; of one that there is not, as of another's."""
+        """Raise NotFound unless a socket may hear of an entity; the same if it does not exist."""
         if socket.entity is not None and socket.entity.name != name:
             raise NotFound("entity")
         try:
@@ -332,7 +355,7 @@ class Sockets:
             raise NotFound("entity")
 
     async def _watch(self) -> None:
-        """Look at everything that sockets hear of, while there are any."""
+        """Look at all entities that sockets are subscribed to, while any socket is open."""
         registry = self._app.registry
         stamp: object = None
         checked_at = 0.0
@@ -342,15 +365,17 @@ class Sockets:
                 current = await asyncio.to_thread(registry.stamp)
                 if current is None or current != stamp or now - checked_at > RECHECK_S:
                     await self._end_sessions()
-                    stamp, checked_at = current, now
-                for name in set[str]().union(*(one.entities for one in self._open)):
+                    stamp = current
+                    checked_at = now
+                for name in set[str]().union(*(socket.entities for socket in self._open)):
                     before = self._marks.get(name)
                     mark = await self._look_at(name)
                     if mark is not None and mark != before:
-                        self._tell_of(name, mark)
-            except (
-                PPSError
-            ) as error:  # the registry is away for now: no session is known to have ended
+                        for socket in self._open:
+                            if name in socket.entities:
+                                socket.tell(_changed(name, mark))
+            except PPSError as error:
+                # The registry is away for now: no session is known to have ended.
                 _log.warning("the sockets of pages cannot be looked after: %s", error.message)
             except Exception as error:  # noqa: BLE001 - a task's outermost call, and it goes on
                 unforeseen(_log, "looking after the sockets of pages failed", error)
@@ -358,7 +383,7 @@ class Sockets:
         self._marks.clear()
 
     async def _beat(self) -> None:
-        """Tell every page again and again that the server is there, however long a look takes."""
+        """Send a beat to every page at an interval, however long a look takes."""
         while self._open:
             for socket in self._open:
                 if not socket.queue:
@@ -367,18 +392,22 @@ class Sockets:
 
     async def _end_sessions(self) -> None:
         """Close the sockets whose session has ended."""
-        sessions = {(one.session, one.entity) for one in self._open}
+        sessions = {(socket.session, socket.entity) for socket in self._open}
 
-        def ended() -> set[tuple[str, EntityId | None]]:
-            return {one for one in sessions if not self._browsers.is_still(*one)}
+        def find_ended() -> set[tuple[str, EntityId | None]]:
+            return {
+                (session, entity)
+                for session, entity in sessions
+                if not self._browsers.is_still(session, entity)
+            }
 
-        gone = await asyncio.to_thread(ended)
+        ended = await asyncio.to_thread(find_ended)
         for socket in tuple(self._open):
-            if (socket.session, socket.entity) in gone:
+            if (socket.session, socket.entity) in ended:
                 socket.close(ENDED)
 
     async def _look_at(self, name: str) -> tuple[int, bool] | None:
-        """Return the state of an entity's memory; None while it cannot be had."""
+        """Return the state of an entity's memory; None if the memory cannot be opened."""
         try:
             async with self._app.memory(name) as memory:
                 self._marks[name] = await memory.jobs.mark()
@@ -389,11 +418,6 @@ class Sockets:
             return None
         return self._marks[name]
 
-    def _tell_of(self, name: str, mark: tuple[int, bool]) -> None:
-        for socket in self._open:
-            if name in socket.entities:
-                socket.tell(_changed(name, mark))
-
     async def settled(self, timeout_s: float = 30.0) -> None:
         """Wait until every request in hand has ended."""
         if self._carried:
@@ -401,7 +425,7 @@ class Sockets:
 
 
 async def _in_time(sending: Awaitable[None]) -> None:
-    """Send a last word to a page that may be gone, or does not read."""
+    """Await a send to a page that may be gone, or does not read, for at most ``LAST_WORD_S``."""
     with contextlib.suppress(TimeoutError, WebSocketDisconnect, RuntimeError, OSError):
         async with asyncio.timeout(LAST_WORD_S):
             await sending
@@ -412,17 +436,19 @@ def _changed(name: str, mark: tuple[int, bool]) -> Event:
 
 
 def _unsubscribe(socket: _Socket, fields: Event) -> JSON:
-    """Let a socket hear of some entities and rooms no more."""
-    rooms, entities = _texts(fields, "rooms"), _texts(fields, "entities")
+    """End a socket's subscriptions to some entities and rooms."""
+    rooms = _texts(fields, "rooms")
+    entities = _texts(fields, "entities")
     for room in rooms:
-        if end := socket.followed.pop(room, None):
+        end = socket.followed.pop(room, None)
+        if end:
             end()
     socket.entities.difference_update(entities)
     return {}
 
 
 def _frame(text: str) -> tuple[int, str, Event] | None:
-    """Return a frame's id, what it asks to do, and its other fields; None for what is no frame."""
+    """Return a frame's ``id``, its ``do``, and its other fields; None if the text is no frame."""
     try:
         check_raw(text.encode(), "frame")
         value: object = json.loads(text)
@@ -431,7 +457,8 @@ def _frame(text: str) -> tuple[int, str, Event] | None:
     if not isinstance(value, dict):
         return None
     fields = cast("Event", value)
-    id_, do = fields.pop("id", None), fields.pop("do", None)
+    id_ = fields.pop("id", None)
+    do = fields.pop("do", None)
     if not isinstance(id_, int) or isinstance(id_, bool) or not isinstance(do, str):
         return None
     return id_, do, fields
@@ -439,7 +466,7 @@ def _frame(text: str) -> tuple[int, str, Event] | None:
 
 def _texts(fields: Event, name: str) -> list[str]:
     value = fields.get(name, [])
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
         raise InvalidRequest(name, "must be a list of texts")
     return cast("list[str]", value)
 
@@ -455,6 +482,6 @@ def _positions(fields: Event) -> dict[str, int]:
 
 
 async def _refuse(websocket: WebSocket, answer: Response) -> None:
-    """Refuse a socket before it is one."""
+    """Refuse a socket before it is accepted."""
     with contextlib.suppress(WebSocketDisconnect, RuntimeError):
         await websocket.send_denial_response(answer)
