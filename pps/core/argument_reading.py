@@ -50,7 +50,10 @@ def read_arguments(arguments: Mapping[str, JSON], shape: Shape, field: str = "")
 
 @dataclass(slots=True)
 class _Reading:
-    """One call's reading; it counts the values that texts hold, since each text is bounded and there may be many."""
+    """The reading of one call's arguments.
+
+    Counts the values in its texts, of which there may be many.
+    """
 
     parsed_values: int = 0
 
@@ -95,7 +98,7 @@ class _Reading:
         ]
 
     def _in_list(self, value: JSON, shape: Shape, path: str) -> JSON:
-        """Return a lone value as a list of it, where only a list is taken and the value fits into it."""
+        """Return a single value as a list, if only a list is accepted and the value fits."""
         if value is None or "array" not in shape.types or _fits(value, shape):
             return value
         item = self.read(value, shape.item, path)

@@ -1,4 +1,4 @@
-"""Bounds of what a memory keeps, in one place: each broken one is an InvalidRequest that names its field."""
+"""Bounds of what a memory stores; a broken bound is an InvalidRequest that names the field."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def is_text(value: str) -> bool:
 
 
 def check_length(field: str, text: str, least: int, most: int) -> None:
-    """Raise unless the text has between ``least`` and ``most`` characters and can be written as UTF-8."""
+    """Raise unless a text has ``least`` to ``most`` characters and can be written as UTF-8."""
     if not least <= len(text) <= most or (least and not text.strip()):
         raise InvalidRequest(
             field, f"must have {least:,} to {most:,} characters, not only white space"
@@ -65,7 +65,7 @@ def check_range(field: str, value: int, least: int, most: int) -> None:
 
 
 def check_keywords(method: str, given: Iterable[str], taken: type) -> None:
-    """Refuse a keyword that a method does not take (a TypedDict says which), as Python does where each is named."""
+    """Raise TypeError for a keyword that a method's TypedDict does not name, as Python does."""
     names = [*taken.__annotations__]
     for name in given:
         if name not in names:

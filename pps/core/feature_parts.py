@@ -167,13 +167,14 @@ class TurnListener:
 
 @dataclass(frozen=True, slots=True)
 class Follower:
-    """Work after a turn is saved, turn by turn in the order of their saving, from a position that is on disk.
+    """Work after turns are saved, in their order, from a position that is on disk.
 
     Attributes:
         name: Unique in its feature.
-        act: Gets the entity's Memory, the feature's tables (``FeatureTables``) and the turn. It runs again for the same turn when it fails or the process dies before the
-            position has moved on, so rows are inserted with a ``key``. While its feature is off, it stands still, and goes
-            on from there.
+        act: Gets the entity's Memory, the feature's tables (``FeatureTables``) and the turn. It
+            runs again for the same turn when it fails or the process dies before the position has
+            moved on, so rows are inserted with a ``key``. While its feature is off, it stands
+            still, and goes on from there.
     """
 
     name: str

@@ -81,13 +81,13 @@ class FileLock:
         try:
             self._write_holder()
         except OSError as error:
-            if self._what:  # a server's lock must say whose it is; reading goes on, on a full disk, where nothing does
+            if self._what:  # a server's lock must name its holder; others go on with a full disk
                 self.release()
                 raise _unwritable(self.path, error) from None
         return self
 
     def _write_holder(self) -> None:
-        """Write who holds the lock, in place: on a full disk the room that the last holder's name had is enough."""
+        """Write the lock's holder over the last one, which works on a full disk too."""
         text = json.dumps({"pid": os.getpid(), "what": self._what}).encode()
         with self.path.open("r+b") as file:
             file.write(text)

@@ -1,4 +1,4 @@
-"""What a process may use and keeps: its cores, its memory, and the stops of its garbage collector."""
+"""A process's resources: its cores, its memory, and the pauses of its garbage collector."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ARENAS = 2
 
 
 def cores() -> int:
-    """Return how many processors this process may use: a container or ``taskset`` may allow fewer than there are."""
+    """Return how many processors this process may use, by its container or ``taskset``."""
     return len(os.sched_getaffinity(0)) if sys.platform == "linux" else os.cpu_count() or 1
 
 
@@ -51,10 +51,10 @@ def one_thread_a_sum() -> None:
 
 @contextmanager
 def loading() -> Generator[None]:
-    """Hold the garbage collector back while libraries are imported: it would look at all of them a dozen times.
+    """Pause the garbage collector while libraries are imported: it would scan them a dozen times.
 
-    A quarter of the start of ``pps serve``. Afterwards, also after an error, the collector runs again if it ran before:
-    a program that uses PPS may have switched it off.
+    A quarter of the start of ``pps serve``. Afterwards, also after an error, the collector runs
+    again if it ran before: a program that uses PPS may have switched it off.
     """
     ran = gc.isenabled()
     gc.disable()
@@ -72,9 +72,10 @@ def load(module: str) -> ModuleType:
 
 
 def end_at_once() -> None:
-    """Let the process end without a last look for garbage in every library, which takes 0.7 s of ``pps serve``.
+    """Let the process end without a last garbage collection, which takes ``pps serve`` 0.7 s.
 
-    Torch's compiler says on stderr what nobody collected, so where torch is loaded that look is taken.
+    Torch's compiler says on stderr what nobody collected, so where torch is loaded that look is
+    taken.
     """
     atexit.register(lambda: gc.unfreeze() if "torch" in sys.modules else gc.freeze())
 
@@ -90,7 +91,7 @@ def keep_what_is_loaded() -> None:
 
 
 def give_back() -> None:
-    """Return freed memory to the system: worth its few milliseconds after something large was built in steps."""
+    """Return freed memory to the system, within milliseconds, after something large was built."""
     if sys.platform == "linux":
         call = getattr(ctypes.CDLL(None), "malloc_trim", None)
         if call is not None:

@@ -1,7 +1,8 @@
-"""Bounds of JSON that comes from outside, checked before a parser or a model builds anything from it.
+"""Bounds of JSON from outside, checked before a parser or a model builds values from it.
 
-A parsed value takes 50 times its length in JSON, and a model that validates it makes an error for each wrong part.
-So the number of values and the depth are bounded first, in one pass over the bytes that stops at the bound.
+A parsed value takes 50 times its length in JSON, and a model that validates it makes an error for
+each wrong part. So the number of values and the depth are bounded first, in one pass over the bytes
+that stops at the bound.
 """
 
 from __future__ import annotations
@@ -100,7 +101,7 @@ def _check_totals(field: str, values: int, depth: int) -> None:
 
 
 def is_large(arguments: Mapping[str, JSON]) -> bool:
-    """Tell whether arguments are so many or so long that to validate them would hold up other requests."""
+    """Tell whether arguments are so large that validating them would delay other requests."""
     values = length = 0
     pending: list[Any] = [arguments]
     while pending:

@@ -1,4 +1,4 @@
-"""What a JSON schema says about a value: its types, choices, names and sizes, with references followed."""
+"""A JSON schema's types, choices, names and sizes for a value, with references followed."""
 
 from __future__ import annotations
 

@@ -1,6 +1,7 @@
-"""Kinds as data: what a pack says of the kinds of records, their fields, relations, life cycles and layers.
+"""Kinds as data: a pack's kinds of records, their fields, relations, life cycles and layers.
 
-Only values: ``config.packs`` reads them from TOML files; whoever knows of kinds is given an entity's ``Kinds``.
+Only values: ``config.packs`` reads them from TOML files; whoever knows of kinds is given an
+entity's ``Kinds``.
 """
 
 from __future__ import annotations
@@ -190,7 +191,7 @@ class Authority:
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A name of a generic operation's own, with the arguments that it fixes, has unless given, and does not take."""
+    """An operation that names a generic one, with fixed, default and refused arguments."""
 
     name: str
     operation: str
@@ -281,7 +282,10 @@ class Kinds:
         raise InvalidRequest("kind", "no pack has a kind for texts of this source: give one")
 
     def role_of(self, kind: str) -> TurnRole:
-        """Return the role of the turns of titled texts of a kind; ``user`` for a kind of no pack."""
+        """Return the role of the turns of titled texts of a kind.
+
+        ``user`` for a kind of no pack.
+        """
         return self._open_kinds[kind].role if kind in self._open_kinds else "user"
 
     def of_layers(self, layers: Iterable[str], field: str = "layers") -> tuple[str, ...]:
@@ -339,7 +343,7 @@ class Kinds:
         return relation
 
     def is_turned(self, name: str, source: str, target: str) -> bool:
-        """Tell whether a relation joins two kinds the other way alone, from ``target`` to ``source``."""
+        """Tell whether a relation joins two kinds only from ``target`` to ``source``."""
         return (
             (name, target, source) in self._relations
             and (name, source, target) not in self._relations
@@ -383,7 +387,7 @@ class Kinds:
             raise InvalidRequest("kind", f"{actor!r} may not write {kind}; it may write {may}")
 
     def check_free(self, field: str, kind: str) -> None:
-        """Raise InvalidRequest when a kind is written by the operations of records alone, naming them."""
+        """Raise InvalidRequest, naming the operations, if only those of records write a kind."""
         if kind in self.by_name:
             pack = self.by_name[kind].pack
             raise InvalidRequest(
@@ -392,7 +396,7 @@ class Kinds:
             )
 
     def check_nodes(self, nodes: Sequence[NodeDraft]) -> None:
-        """Raise InvalidRequest when one of the nodes given with a text is of a kind that only records have."""
+        """Raise InvalidRequest if a node that a caller passed with a text has a kind of records."""
         for number, node in enumerate(nodes):
             self.check_free(f"nodes[{number}].kind", node.kind)
 

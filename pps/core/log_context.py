@@ -1,4 +1,4 @@
-"""What the log is told: the id of the request, and of an error that nobody foresaw all but its text."""
+"""Context of log lines: the request's id, and unforeseen errors without their text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 
 
 def unforeseen(log: logging.Logger, what: str, error: BaseException) -> None:
-    """Log an error that nobody foresaw: its class and where, but not its text, which may quote memory."""
+    """Log the class and place of an unforeseen error, without its text, which may quote memory."""
     where = "".join(traceback.format_tb(error.__traceback__))
     log.error("%s: %s\n%s", what, type(error).__name__, where)
     log.debug("%s", what, exc_info=error)

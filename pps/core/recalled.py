@@ -15,13 +15,13 @@ NOTHING_NEAR = "nothing here is near this text: no name, no rare word and no mea
 
 
 def superseded(text: str, at: datetime, zone: tzinfo, *, sure: bool) -> str:
-    """Return what stands behind an earlier statement that is shown: the day, in a zone, and what was said then."""
+    """Return the note behind an earlier statement: the day in a zone, and the later text."""
     return f"{'superseded' if sure else 'possibly outdated since'} {shown_day(at, zone)}: {text}"
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step of a way through the graph: the fact that is walked along, and the node that it leads to."""
+    """One step of a path through the graph: a fact, and the node that it leads to."""
 
     fact: str
     relation: str
@@ -55,7 +55,7 @@ class Successor:
     sure: bool = True
 
     def mark(self, zone: tzinfo = UTC) -> str:
-        """Return what stands behind an earlier statement that is shown: the day, in a zone, and what was said then."""
+        """Return the note behind an earlier statement: the day in a zone, and the new text."""
         return superseded(self.text, self.at, zone, sure=self.sure)
 
 

@@ -127,7 +127,7 @@ class RecordQuery:
 
 @dataclass(frozen=True, slots=True)
 class RecordPage:
-    """A page of records; ``total`` and ``by_kind`` count all that match, ``next_cursor`` is empty on the last."""
+    """A page of records; ``total`` and ``by_kind`` count all matches, the last ``next_cursor`` is empty."""
 
     records: tuple[Record, ...]
     total: int

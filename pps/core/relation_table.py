@@ -1,4 +1,4 @@
-"""The relations that an installation knows: which of them are single-valued, and by which names they are called."""
+"""The relations that an installation knows: their names, and which are single-valued."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ _OBJECT_KINDS: Mapping[str, frozenset[str]] = {
 
 @lru_cache(maxsize=4096)
 def relation_key(name: str) -> str:
-    """Return a relation's name as names are compared: without case, spaces, hyphens and underscores."""
+    """Return a relation's name for comparisons: no case, spaces, hyphens or underscores."""
     return _SEPARATORS.sub("", name).casefold()
 
 
@@ -111,7 +111,7 @@ class Relations:
         return self._of_topic(key)
 
     def _of_topic(self, key: str) -> RelationRule | None:
-        """Return the relation of one topic, such as ``FAVOURITE_EDITOR``, by the longest name that begins a key."""
+        """Return the relation of a topic, such as ``FAVOURITE_EDITOR``, by its longest prefix."""
         for beginning in sorted(self._topics, key=len, reverse=True):
             topic = key.removeprefix(beginning)
             if topic and topic != key:
@@ -137,7 +137,7 @@ class Relations:
         return relation is not None and relation.single
 
     def keys(self, relation: RelationRule) -> tuple[str, ...]:
-        """Return every key by which facts may name a relation, those included that depend on the ends."""
+        """Return every key by which facts may name a relation, whatever its ends are."""
         if relation.name in self._keys:
             return self._keys[relation.name]
         return tuple(dict.fromkeys(map(relation_key, (relation.name, *relation.also))))

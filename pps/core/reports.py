@@ -33,12 +33,13 @@ def timeline_cursor(valid_at: datetime | None, uuid: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """What became true and what ended between two moments of world time: a page of it, the newest first.
+    """A page of the facts that began or ended between two moments of world time, newest first.
 
     Attributes:
         opened: Facts that began then and replace none.
         closed: Facts that ended then and have no successor.
-        replaced: Pairs of a fact that ended and the one of the same subject that began at that very moment.
+        replaced: Pairs of a fact that ended and the one of the same subject that began at that very
+            moment.
         names: Of the facts' ends, by uuid.
         more: There is more than is told.
         next_cursor: Where the next page begins; empty on the last.
@@ -177,11 +178,12 @@ class Forgotten:
 
 @dataclass(frozen=True, slots=True)
 class Restorable:
-    """What was forgotten for a while: ``what`` shows the first three of the things named, the counts tell all.
+    """An entry of the recycle bin: ``what`` shows its first three items, the counts cover all.
 
     Attributes:
         by: Who did it; empty for the person.
-        mentions: What still mentions it; absent where that was not asked for, or nothing in it has a name.
+        mentions: What still mentions it; absent where that was not asked for, or nothing in it has
+            a name.
     """
 
     id: str
@@ -259,7 +261,7 @@ class IndexStatus:
 
 @dataclass(frozen=True, slots=True)
 class AttemptReport:
-    """One attempt at a job that came to an end: ``outcome`` is ``done``, ``again`` or ``failed``."""
+    """One ended attempt at a job; ``outcome`` is ``done``, ``again`` or ``failed``."""
 
     stage: str
     outcome: str
@@ -340,7 +342,7 @@ class IngestionStats:
 
 @dataclass(frozen=True, slots=True)
 class Agreement:
-    """Whether two places hold the same ids: how many each, and ids that only one has (at most three)."""
+    """A comparison of the ids in two places: their numbers, and up to three ids only in one."""
 
     what: str
     expected: int
@@ -456,11 +458,12 @@ class Duplicate:
 
 @dataclass(frozen=True, slots=True)
 class MergePlan:
-    """What a merge does, or would do when ``dry_run``: the node that stays, and how much goes over to it.
+    """The result of a merge, or its preview if ``dry_run``: the remaining node, and what moved to it.
 
     Attributes:
         id: Of the merge, for undoing it; empty when nothing was done.
-        facts, mentions: How many facts change an end, and how many texts speak of the one that goes.
+        facts, mentions: How many facts change an end, and how many texts speak of the one that
+        goes.
     """
 
     id: str
@@ -490,7 +493,7 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class SessionInjected:
-    """What one session was given: prompts, those of them that were answered with nothing, tokens in all."""
+    """The packs of one session in numbers: prompts, prompts without a pack, tokens in all."""
 
     session: str
     prompts: int
@@ -513,7 +516,7 @@ class GivenLine:
 
 @dataclass(frozen=True, slots=True)
 class GivenPack:
-    """A pack that a session was given: at its start or at a prompt, with what is left of its items, in no order."""
+    """A context pack of a session, from its start or a prompt, with its items that still exist, unordered."""
 
     at: datetime
     occasion: str

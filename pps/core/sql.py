@@ -26,7 +26,7 @@ Only these, so that a connection keeps three statements at most for one insertio
 """
 
 LIST = "(SELECT value FROM json_each(?))"
-"""What stands after ``IN`` where ``listed`` texts are the parameter: one statement for any number of them."""
+"""The operand of ``IN`` for a parameter of ``listed`` texts: one statement for any number."""
 NUMBERS = "(SELECT CAST(value AS BIGINT) FROM json_each(?))"
 """The same for integers."""
 
@@ -51,7 +51,7 @@ class Cursor(Protocol):
 
 
 class Connection(Protocol):
-    """A connection inside a transaction, which whoever made it begins and ends: ``sqlite3``'s or PostgreSQL's."""
+    """A connection of SQLite or PostgreSQL inside a transaction that the caller begins and ends."""
 
     def execute(self, statement: str, values: Any = ..., /) -> Cursor: ...
 

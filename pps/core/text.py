@@ -55,7 +55,7 @@ def visible(text: str) -> str:
 
 
 def fold(text: str) -> str:
-    """Return the form in which two names are the same: NFKC, case folded, one space between words."""
+    """Return a name's form for comparisons: NFKC, case folded, one space between words."""
     plain = text.lower() if text.isascii() else unicodedata.normalize("NFKC", text).casefold()
     return " ".join(plain.split())
 
@@ -92,7 +92,7 @@ def first_line(text: str, limit: int = 80) -> str:
 
 
 def one_line(text: str, limit: int) -> str:
-    """Return at most ``limit`` characters of a text, its lines and other white space as single spaces."""
+    """Return at most ``limit`` characters of a text, with white space as single spaces."""
     return first_line(" ".join(text.split()), limit)
 
 
@@ -141,7 +141,7 @@ def _word_start(text: str, at: int, end: int) -> int:
 
 
 def snake(name: str) -> str:
-    """Return the name of a field for a name that may be written in camelCase, such as ``dueDate``."""
+    """Return a field's name for a name that may be in camelCase, such as ``dueDate``."""
     return re.sub(r"(?<=[a-z0-9])(?=[A-Z])", "_", name).lower()
 
 

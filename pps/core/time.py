@@ -86,7 +86,7 @@ def precision_of(moment: datetime) -> Precision:
 
 
 def is_midnight(moment: datetime) -> bool:
-    """Tell whether an aware time is exactly midnight in UTC, as every date was kept before precisions were."""
+    """Tell whether a time is exactly midnight in UTC, as dates without a precision are stored."""
     return micros(moment) % _DAY_MICROS == 0
 
 
@@ -151,7 +151,7 @@ def at_wall(clock: datetime, zone: tzinfo) -> datetime:
 
 
 def in_zone(moment: datetime | date, zone: tzinfo, field: str = "time") -> datetime:
-    """Return a reference time on a person's clock: one without a zone is theirs, a date is its first instant there.
+    """Return a reference time in a person's zone; a date is its first instant there.
 
     Raises:
         InvalidRequest: It lies beyond the years 1 to 9999 of UTC.
@@ -166,19 +166,22 @@ def in_zone(moment: datetime | date, zone: tzinfo, field: str = "time") -> datet
 
 
 def has_begun(moment: datetime, at: datetime) -> bool:
-    """Tell whether a time has come at a reference time: a date at its midnight on the wall clock of ``at``."""
+    """Tell whether a time has come at a reference time.
+
+    A date comes at midnight of ``at``'s zone.
+    """
     return moment <= (wall(at) if isinstance(moment, CoarseTime) else at)
 
 
 def begins_within(moment: datetime, since: datetime, until: datetime) -> bool:
-    """Tell whether a time begins in ``[since, until)``: a date by the days and the wall clock of these."""
+    """Tell whether a time begins in ``[since, until)``; a date counts on their wall clock."""
     if isinstance(moment, CoarseTime):
         return wall_day(since) <= moment < wall(until)
     return since <= moment < until
 
 
 def shown(moment: datetime, zone: tzinfo = UTC) -> str:
-    """Return a time to read: an instant to the minute in a zone, a date as it is (``2026-03-10``, ``2026-03``)."""
+    """Return a time for readers: an instant to the minute in a zone, a date unchanged."""
     if isinstance(moment, CoarseTime):
         return moment.strftime(_COARSE_FORMATS[moment.precision]).zfill(4)
     return moment.astimezone(zone).strftime("%Y-%m-%d %H:%M")
@@ -190,7 +193,7 @@ def shown_day(moment: datetime, zone: tzinfo = UTC) -> str:
 
 
 def coarse_text(moment: datetime) -> str:
-    """Return ISO 8601 that ``read_moment`` reads back with its precision: ``2026-03`` for a month, else as ``iso``."""
+    """Return ISO 8601 that ``read_moment`` reads with its precision: ``2026-03`` for a month."""
     return shown(moment) if isinstance(moment, CoarseTime) else iso(moment)
 
 
@@ -289,7 +292,7 @@ def later(moment: datetime, by: timedelta) -> datetime:
 
 
 def read_moment(text: str, zone: tzinfo | None = UTC, field: str = "time") -> datetime:
-    """Return the time of an ISO 8601 text, aware: with its own offset, or of ``zone`` where it has none.
+    """Return the aware time of an ISO 8601 text, with its own offset or that of ``zone``.
 
     Without a ``zone`` such a time stays naive, for who knows the zone.
 
@@ -315,7 +318,7 @@ def read_moment(text: str, zone: tzinfo | None = UTC, field: str = "time") -> da
 
 
 def read_imported(text: str) -> datetime:
-    """Return a time of a file: as ``read_moment``, but naive where it has no zone, for the memory that it goes to.
+    """Return a time of a file as ``read_moment`` does, but naive if it has no zone.
 
     An export of before precisions wrote a day as its midnight in UTC, to the microsecond.
     """
@@ -381,9 +384,10 @@ class Span:
     zone: tzinfo = UTC
 
     def began(self) -> CoarseTime | None:
-        """Return its first day, month or year, as a time since which something holds that was said to be of it.
+        """Return its first day, month or year, as the start of a fact that was said of the span.
 
-        "Yesterday" is a day, "in March" and "last spring" begin with a month, "in 2019" with a year.
+        "Yesterday" is a day, "in March" and "last spring" begin with a month, "in 2019" with a
+        year.
         """
         if self.start is None:
             return None
@@ -415,14 +419,14 @@ class Span:
         return start, end
 
     def nearness(self, at: datetime) -> float:
-        """Return 1 inside the span, falling to 0 in a straight line over its margin on either side."""
+        """Return 1 inside the span, falling linearly to 0 over its margin on either side."""
         early = (self.start - at) if self.start is not None and at < self.start else timedelta()
         late = (at - self.end) if self.end is not None and at >= self.end else timedelta()
         return max(0.0, 1 - max(early, late) / self.margin())
 
 
 def unit(moment: datetime, grain: Grain, text: str = "") -> Span:
-    """Return the calendar day, week (from Monday), month, season, year or decade that a moment lies in."""
+    """Return the day, week (from Monday), month, season, year or decade of a moment."""
     day = moment.replace(hour=0, minute=0, second=0, microsecond=0)
     if grain == "week":
         start = day - timedelta(days=day.weekday())
@@ -447,7 +451,7 @@ def season(name: str, year: int, text: str = "") -> Span:
 
 
 def months_on(moment: datetime, months: int) -> datetime:
-    """Return the same day so many months later (or earlier), the month's last day where it is shorter."""
+    """Return the same day some months later or earlier, at most the month's last day."""
     year, month = divmod(moment.year * 12 + moment.month - 1 + months, 12)
     if not 1 <= year < MAXYEAR:
         return _LAST if year > 1 else _FIRST

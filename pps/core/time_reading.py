@@ -1,9 +1,9 @@
-"""Reading time words against a reference time: "last spring", "two weeks ago", "on 3 March", "im Mai 2023".
+"""Reading time words against a reference time: "last spring", "on 3 March", "im Mai 2023".
 
-Patterns by language find the words; those that are mostly something else ("may", "march", "second", "fall") count only
-beside what makes them a time: a preposition, a number, "last". The calendar's words are read by ``dateparser``, one
-short phrase at a time in a language that is known, which takes about a millisecond; seasons, weekends, parts of a
-month and stretches are worked out here.
+Patterns by language find the words; those that are mostly something else ("may", "march", "second",
+"fall") count only beside what makes them a time: a preposition, a number, "last". The calendar's
+words are read by ``dateparser``, one short phrase at a time in a language that is known, which
+takes about a millisecond; seasons, weekends, parts of a month and stretches are worked out here.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ _ENGLISH = (
 
 @dataclass(frozen=True, slots=True)
 class _Tongue:
-    """Another language: relative phrases, names of months, what stands before one, words that give a time away."""
+    """Another language: relative phrases, months' names and prefixes, words that hint at a time."""
 
     relative: str
     months: str
@@ -184,7 +184,7 @@ _DENSE_SIGN = re.compile("[年月日天周週昨어오그작지]")
 
 @dataclass(frozen=True, slots=True)
 class Phrase:
-    """Words that name a time, in lower case: where they stand, of what kind they are, and in which language."""
+    """Words that name a time, in lower case, with their place, kind and language."""
 
     text: str
     start: int

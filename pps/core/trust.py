@@ -30,7 +30,7 @@ WEB = "web"
 
 
 def trust_of(turn: Turn) -> Trust:
-    """Return how far a turn is trusted, by who said it: what tools said and what documents say is from outside."""
+    """Return a turn's trust by its speaker; text of tools and documents is from outside."""
     if turn.role == "tool" or turn.chunk is not None or WEB in turn.tags:
         return "outside"
     return "person" if turn.role == "user" else "agent"

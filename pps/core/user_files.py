@@ -1,7 +1,7 @@
-"""The one way in which a file is opened that a user names or edits: a pack, records, a calendar, settings.
+"""Opening a file that a user names or edits: a pack, records, a calendar, settings.
 
-A pipe, a device or a file without end must neither hang its reader nor fill the memory: only regular files are read,
-and never more than a bound. Callers on the event loop read in a thread.
+A pipe, a device or a file without end must neither hang its reader nor fill the memory: only
+regular files are read, and never more than a bound. Callers on the event loop read in a thread.
 """
 
 from __future__ import annotations

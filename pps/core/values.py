@@ -187,9 +187,10 @@ class Turn:
 
 
 def local_time(turn: Turn, zone: tzinfo = UTC) -> datetime:
-    """Return when a turn was said on its own wall clock: in its own offset, else in the entity's zone.
+    """Return when a turn was said, in its own offset or else in the entity's zone.
 
-    This is the reference time of its relative words ("yesterday"). A date alone has no zone and stays as it is.
+    This is the reference time of its relative words ("yesterday"). A date alone has no zone and
+    stays as it is.
     """
     if isinstance(turn.occurred_at, CoarseTime):
         return turn.occurred_at
@@ -259,20 +260,22 @@ class FactDraft:
 
 @dataclass(frozen=True, slots=True)
 class EndingDraft:
-    """A statement that facts hold no longer and that states no fact in their place: "I quit my job", "we broke up".
+    """A statement that facts no longer hold, with no fact in their place: "I quit my job".
 
-    It closes the facts that it is about and that were stated before it (by their turns' own times), also when they
-    are taken in later. A fact that is stated again after it holds again.
+    It closes the facts that it is about and that were stated before it (by their turns' own times),
+    also when they are taken in later. A fact that is stated again after it holds again.
 
     Attributes:
-        subject, object: Names of the nodes that the facts join; an empty one is any node, and one of the two is given.
-            A subject alone ends what is said of it; "Biscuit died" takes two endings, one with ``Biscuit`` as the
-            subject and one (``HAS``) with it as the object.
-        relations: Names of the relations that end, compared as the table of relations compares them; empty is any.
+        subject, object: Names of the nodes that the facts join; an empty one is any node, and one
+            of the two is given. A subject alone ends what is said of it; "Biscuit died" takes two
+            endings, one with ``Biscuit`` as the subject and one (``HAS``) with it as the object.
+        relations: Names of the relations that end, compared as the table of relations compares
+            them; empty is any.
         text: The sentence, as it was said.
-        ended_at: Since when they hold no longer, where the text says so; None is the turn's own time.
-        ended_before: End of the stretch in which that lies, where the text names one ("in March"): ``ended_at`` is its
-            beginning then. None when ``ended_at`` is exact.
+        ended_at: Since when they hold no longer, where the text says so; None is the turn's own
+            time.
+        ended_before: End of the stretch in which that lies, where the text names one ("in March"):
+            ``ended_at`` is its beginning then. None when ``ended_at`` is exact.
     """
 
     subject: str = ""
