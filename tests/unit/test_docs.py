@@ -115,6 +115,7 @@ def test_each_quality_page_is_what_its_json_says() -> None:
     ("name", "page"),
     [
         ("scale", scale_report.markdown),
+        ("scale-0.1", scale_report.markdown),
         ("scale-neo4j", scale_report.markdown),
         ("tune", tune.markdown),
         ("hooks", HOOKS.page),
@@ -136,6 +137,7 @@ def test_no_page_of_figures_is_without_the_json_that_it_is_made_of() -> None:
     pages = {page.stem for page in RESULTS.glob("*.md")} - {"README"}
     others = (
         "scale",
+        "scale-0.1",
         "scale-neo4j",
         "tune",
         "hooks",
