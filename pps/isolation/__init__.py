@@ -1,4 +1,4 @@
-"""The boundary: all that touches an entity's graph goes through here, and nothing of another entity does."""
+"""The boundary: every access to an entity's graph goes through this package."""
 
 from pps.isolation import (
     quiet as quiet,  # it makes the first import of graphiti_core silent, so it comes first

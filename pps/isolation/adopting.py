@@ -1,4 +1,4 @@
-"""A group that lies on Neo4j alone is read into an entity's tables: memories of an earlier PPS had their graph there."""
+"""Copies a group that lies only on Neo4j, from an earlier PPS, into an entity's tables."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ _PAGE: Final = 1_000
 
 
 class GroupReader:
-    """Reads all of one group on Neo4j as rows, a page at a time, by statements that bind the group. Changes nothing."""
+    """Reads one group on Neo4j as rows, page by page; every statement binds the group.
+
+    It changes nothing.
+    """
 
     def __init__(self, inside: Inside) -> None:
         assert isinstance(inside.objects, GroupObjects)  # noqa: S101 - what a driver of Neo4j is bound to
@@ -47,8 +50,10 @@ class GroupReader:
         while page := await self.store.scan_nodes(after, _PAGE):
             after = page[-1].uuid
             uuids = [node.uuid for node in page]
-            found = await self._objects.nodes(uuids)
-            yield [stored_node({**n.model_dump(), "attributes": n.attributes}) for n in found]
+            nodes = await self._objects.nodes(uuids)
+            yield [
+                stored_node({**node.model_dump(), "attributes": node.attributes}) for node in nodes
+            ]
 
     async def facts(self) -> AsyncIterator[list[StoredFact]]:
         """Yield pages of facts."""
@@ -57,27 +62,32 @@ class GroupReader:
             after = page[-1].uuid
             uuids = [fact.uuid for fact in page]
             rows = [stored_fact(edge.model_dump()) for edge in await self._objects.edges(uuids)]
-            whole = {fact.uuid: fact for fact in page}
+            page_by_id = {fact.uuid: fact for fact in page}
             # Graphiti's object of a fact has no precision of its times.
-            yield [StoredFact(whole[r.uuid], r.graphiti, r.reference_time) for r in rows]
+            yield [
+                StoredFact(page_by_id[row.uuid], row.graphiti, row.reference_time) for row in rows
+            ]
 
     async def episodes(
         self,
     ) -> AsyncIterator[tuple[list[StoredEpisode], list[tuple[str, str, str, datetime]]]]:
-        """Yield pages of episodes with what they mention."""
+        """Yield pages of episodes with their mentions."""
         after = ""
         while page := await self.store.scan_episodes(after, _PAGE):
             after = page[-1].uuid
             uuids = [episode.uuid for episode in page]
-            found = await self._objects.episodes(uuids)
-            rows = [stored_episode({**e.model_dump(), "source": e.source.value}) for e in found]
-            whole = {episode.uuid: episode for episode in page}
-            rows = [StoredEpisode(whole[row.uuid], row.source, row.metadata) for row in rows]
+            episodes = await self._objects.episodes(uuids)
+            rows = [
+                stored_episode({**episode.model_dump(), "source": episode.source.value})
+                for episode in episodes
+            ]
+            page_by_id = {episode.uuid: episode for episode in page}
+            rows = [StoredEpisode(page_by_id[row.uuid], row.source, row.metadata) for row in rows]
             yield rows, await self._objects.mentions_of(uuids)
 
 
 async def _kept_open() -> None:
-    """Close nothing: the pool to a server is the process's."""
+    """Close nothing: the pool of connections belongs to the process."""
 
 
 async def adopt_group(
@@ -87,13 +97,13 @@ async def adopt_group(
     indexes: EntityIndexes,
     counters: IsolationCounters,
 ) -> None:
-    """Make an entity's tables hold what its group on Neo4j holds, and compare both. Neo4j is not changed.
+    """Copy an entity's group on Neo4j into its tables, and compare both. Neo4j is not changed.
 
-    Cut short, it is begun anew.
+    After an interruption, the next call starts again from empty tables.
 
     Raises:
         StoreUnavailable: Neo4j is away.
-        StoreError: The tables do not hold the same; they are empty then.
+        StoreError: The copy differs; the tables are emptied.
     """
     opened = EntityDriver(driver, "neo4j", _kept_open)
     reader = GroupReader(bind(entity, opened, indexes, Models(), counters))
@@ -105,17 +115,19 @@ async def adopt_group(
     async for episodes, mentions in reader.episodes():
         await tables.write(_putting_episodes(episodes, mentions))
     copy = SqlGraphStore(tables)
-    before, after = await reader.store.counts(), await copy.counts()
+    counts_there = await reader.store.counts()
+    counts_here = await copy.counts()
     differences = await compare_graphs(reader.store, copy)
-    if before != after or differences.any:
+    if counts_there != counts_here or differences.any:
         await tables.write(clear, secure=True)
-        found = [
+        counts_of_differences = [
             f"{len(differences.missing[kind] | differences.extra[kind])} {kind}"
             for kind in differences.expected
             if differences.missing[kind] or differences.extra[kind]
         ]
         raise StoreError(
-            f"{entity.name}: its graph on Neo4j was read, and {', '.join(found) or 'the mentions'} came out otherwise; "
+            f"{entity.name}: its graph on Neo4j was read, and "
+            f"{', '.join(counts_of_differences) or 'the mentions'} came out otherwise; "
             "nothing was changed there. Stop what writes to that group and open the memory again"
         )
 

@@ -1,4 +1,4 @@
-"""What is bound to one entity, and the first lock: what an id from outside may do."""
+"""The objects that are bound to one entity, and the first lock: checks of ids from outside."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Models:
 
 
 class FirstLock:
-    """The checks before a call starts and after it answered. An absent id and a foreign one raise the same."""
+    """Checks before a call and of its answer; an absent id and a foreign id raise the same."""
 
     def __init__(self, entity: EntityId, guard: BoundDriver, counters: IsolationCounters) -> None:
         self._entity = entity
@@ -36,23 +36,23 @@ class FirstLock:
         self._counters = counters
 
     async def free(self, ids: Sequence[str]) -> None:
-        """Raise NotFound when something of another entity, of whatever kind, has one of the ids already."""
+        """Raise NotFound when another entity has an item, of any kind, with one of the ids."""
         if not await self._guard.free(ids):
             raise NotFound()
 
-    def asked(self, found: Iterable[str], wanted: Sequence[str]) -> None:
-        """Refuse an answer that holds what was not asked for."""
-        if not set(found) <= set(wanted):
+    def only_requested(self, answered: Iterable[str], requested: Sequence[str]) -> None:
+        """Refuse an answer with an id that was not requested."""
+        if not set(answered) <= set(requested):
             raise self._refuse("an answer held something that was not asked for")
 
     def own_groups(self, groups: Iterable[str | None]) -> None:
-        """Refuse results of Graphiti's that are of another group."""
+        """Refuse results of Graphiti that are of another group."""
         if any(group != self._entity.group for group in groups):
             raise self._refuse("a result of another group came back")
 
-    def all_there(self, found: int, wanted: int) -> None:
-        """Raise NotFound unless every id was found."""
-        if found != wanted:
+    def all_answered(self, answered: int, requested: int) -> None:
+        """Raise NotFound unless every requested id was answered."""
+        if answered != requested:
             raise NotFound()
 
     def _refuse(self, why: str) -> IsolationError:
@@ -61,7 +61,7 @@ class FirstLock:
 
 @dataclass(frozen=True, slots=True)
 class Inside:
-    """All that is bound to one entity. Never leaves this package, but for the attacks of the proof."""
+    """The objects bound to one entity; outside this package, only ``proof`` uses them."""
 
     entity: EntityId
     guard: BoundDriver
@@ -75,14 +75,14 @@ class Inside:
 
 
 def check_uuids(uuids: Sequence[str]) -> list[str]:
-    """Return the ids without repeats, in order; raise InvalidRequest when one is not a canonical UUID."""
+    """Return the ids without repeats, in order; InvalidRequest when one is no canonical UUID."""
     if isinstance(uuids, str) or not isinstance(uuids, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
         raise InvalidRequest("id", "must be a list of ids")
-    given = list(uuids)
-    if not are_uuids(given):
-        for uuid in given:
+    ids = list(uuids)
+    if not are_uuids(ids):
+        for uuid in ids:
             check_uuid(uuid)
-    return list(dict.fromkeys(given))
+    return list(dict.fromkeys(ids))
 
 
 def check_limit(limit: int, most: int = 10_000) -> int:

@@ -59,11 +59,11 @@ _Item = TypeVar("_Item", Node, Fact, Episode)
 
 @dataclass(frozen=True, slots=True)
 class EntityDriver:
-    """What an entity's client is opened on, and how to give it back.
+    """A store that an entity's client is opened on, and a function that closes it.
 
     Attributes:
-        driver: The graph tables, which are bound to one group; for ``neo4j``, where graphs are published, a driver of the
-            server.
+        driver: The graph tables, which are bound to one group; a driver of the server for
+            ``neo4j``, where graphs are published.
     """
 
     driver: GraphDriver | GraphTables
@@ -77,7 +77,7 @@ class PublishedSearch(Protocol):
     async def search(
         self, query: str, recipe: str, limit: int, options: SearchOptions
     ) -> GraphitiResults:
-        """Return what a recipe finds there; see ``IsolatedGraphitiClient.search``."""
+        """Run a recipe there; see ``IsolatedGraphitiClient.search``."""
         ...
 
 
@@ -86,7 +86,7 @@ class GraphitiChanges:
     """Uuids of everything that Graphiti's pipeline made or changed.
 
     Attributes:
-        before: Of the facts that were there already, as they were.
+        before: Uuid → the fact as it was before, for facts that existed already.
     """
 
     nodes: tuple[str, ...] = ()
@@ -98,14 +98,16 @@ class GraphitiChanges:
 class IsolatedGraphitiClient:
     """Everything that one entity can do with its graph, and nothing that touches another's.
 
-    Bound to one ``EntityId`` for life; no method takes a group. Two locks, each enough alone: ids from outside
-    are canonical UUIDs that must be the entity's before a call starts, and every statement runs on a guarded
-    driver that checks what goes in and what comes out. An id of another entity is treated as one that does
-    not exist. Neither Chroma, text index nor SQLite is written here: whoever writes reads ``GraphitiChanges``.
+    Bound to one ``EntityId`` for life; no method takes a group. Two locks, each enough alone: ids
+    from outside are canonical UUIDs that must be the entity's before a call starts, and every
+    statement runs on a guarded driver that checks what goes in and what comes out. An id of another
+    entity is treated as one that does not exist. Neither Chroma, text index nor SQLite is written
+    here: whoever writes reads ``GraphitiChanges``.
 
-    A batch of writes is one transaction; the same uuid again is an update. Ids that are written are the entity's
-    already, or were minted by PPS; one that another entity owns raises NotFound and changes nothing. All raise
-    InvalidRequest for an id that is no canonical UUID, and StoreUnavailable.
+    A batch of writes is one transaction; the same uuid again is an update. Ids that are written are
+    the entity's already, or were minted by PPS; one that another entity owns raises NotFound and
+    changes nothing. All raise InvalidRequest for an id that is no canonical UUID, and
+    StoreUnavailable.
     """
 
     def __init__(self, inside: Inside) -> None:
@@ -126,14 +128,17 @@ class IsolatedGraphitiClient:
 
         Args:
             entity: Whose memory it is.
-            opened: The store's driver, opened and closed by the caller; the client never hands it on.
+            opened: The store's driver, opened and closed by the caller; the client never hands it
+                on.
             indexes: The entity's own indexes; searches read them.
             models: What the client may use; none by default.
             counters: Where refusals are counted; one object for all clients of a process.
 
         Raises:
-            IsolationError: The store holds an edge that joins two groups, or a file of one entity another group's data.
-            ConfigError: The driver is not of the store that was named, or a provider's package is missing.
+            IsolationError: The store holds an edge that joins two groups, or a file of one entity
+                another group's data.
+            ConfigError: The driver is not of the store that was named, or a provider's package is
+                missing.
         """
         counters = counters or IsolationCounters()
         client = cls(bind(entity, opened, indexes, models or Models(), counters))
@@ -149,7 +154,7 @@ class IsolatedGraphitiClient:
         self._published = published
 
     async def close(self) -> None:
-        """Let go of the connections to the language model; driver and indexes belong to whoever opened them."""
+        """Close the connections to the language model; the opener closes driver and indexes."""
         if self.model:
             await self.model.close()
 
@@ -165,7 +170,7 @@ class IsolatedGraphitiClient:
 
     @property
     def model(self) -> Extractor | None:
-        """The language model of this entity, which knows nothing but what it is asked with; None where none is set."""
+        """The language model of this entity; None when none is set."""
         return model if isinstance(model := self._inside.graphiti.llm_client, Extractor) else None
 
     @property
@@ -173,11 +178,11 @@ class IsolatedGraphitiClient:
         return self._inside.store
 
     def take_tokens_used(self) -> dict[str, TokensUsed]:
-        """Return by model what this entity's language model took since this was last asked, failed attempts too."""
+        """Return model → tokens since the last call, with those of failed attempts."""
         return self.model.meter.take() if self.model else {}
 
     async def nodes(self, uuids: Sequence[str], *, strict: bool = False) -> list[Node]:
-        """Return nodes in the order asked; absent ones are left out, or ``strict`` raises NotFound."""
+        """Return nodes in the order of the ids; absent ones are left out, or raise if ``strict``."""
         return await self._by_id(self._store.nodes, uuids, strict)
 
     async def facts(self, uuids: Sequence[str], *, strict: bool = False) -> list[Fact]:
@@ -189,7 +194,7 @@ class IsolatedGraphitiClient:
         return await self._by_id(self._store.episodes, uuids, strict)
 
     async def scan_nodes(self, after: str, limit: int) -> list[Node]:
-        """Return at most ``limit`` (1 to 10,000) nodes with ``uuid > after`` in uuid order; ``""`` is the start."""
+        """Return ``limit`` (1 to 10,000) nodes behind a uuid, by uuid; ``""`` is the start."""
         return await self._store.scan_nodes(_cursor(after), check_limit(limit))
 
     async def scan_facts(self, after: str, limit: int) -> list[Fact]:
@@ -201,7 +206,7 @@ class IsolatedGraphitiClient:
         return await self._store.scan_episodes(_cursor(after), check_limit(limit))
 
     async def facts_of_nodes(self, uuids: Sequence[str], limit: int) -> list[Fact]:
-        """Return facts that touch any of the nodes: newest first, at most ``limit``; absent nodes have none."""
+        """Return facts of the nodes, newest first, at most ``limit``; absent nodes have none."""
         wanted = check_uuids(uuids)
         return await self._store.facts_of_nodes(wanted, check_limit(limit, _MANY)) if wanted else []
 
@@ -216,23 +221,24 @@ class IsolatedGraphitiClient:
         return await self._store.facts_between(list(pairs)) if pairs else []
 
     async def mentioned_nodes(self, episodes: Sequence[str]) -> dict[str, list[str]]:
-        """Return episode uuid → uuids of the nodes it mentions; an episode without any is left out."""
+        """Return episode → uuids of the nodes it mentions; others are left out."""
         wanted = check_uuids(episodes)
         return await self._store.mentioned_nodes(wanted) if wanted else {}
 
     async def episodes_of_nodes(self, nodes: Sequence[str]) -> dict[str, list[str]]:
-        """Return node uuid → uuids of the episodes that mention it; a node without any is left out."""
+        """Return node → uuids of the episodes that mention it; others are left out."""
         wanted = check_uuids(nodes)
         return await self._inside.objects.episodes_of_nodes(wanted) if wanted else {}
 
     async def timeline(self, **options: Unpack[GraphTimelineOptions]) -> list[Fact]:
-        """Return facts in order of (``valid_at``, uuid), undated ones last; see ``GraphTimelineOptions``.
+        """Return facts by (``valid_at``, uuid), undated facts last; see ``GraphTimelineOptions``.
 
         Raises:
             NotFound: ``node`` is given and is not a node of this entity.
         """
         check_keywords("timeline", options, GraphTimelineOptions)
-        if (node := options.get("node")) is not None:
+        node = options.get("node")
+        if node is not None:
             await self.nodes([node], strict=True)
         return await self._store.timeline(**options)
 
@@ -263,17 +269,19 @@ class IsolatedGraphitiClient:
             limit: Most results in each channel, 1 to 1,000.
             center: Uuid of the node that the recipes with NODE_DISTANCE start from.
             filters: Which nodes and facts may come back.
-            as_of: World time, aware; by default now. Facts that do not hold then are left out, and so are those of
-                the kind ``relation``.
+            as_of: World time, aware; by default now. Facts that do not hold then are left out, and
+                so are those of the kind ``relation``.
 
         Returns:
-            Each channel best first. Scores compare only within their channel. A step that could not be done as
-            the recipe says (no centre, no reranker, no vectors, a reranker out of time) is told in ``notes``.
+            Each channel best first. Scores compare only within their channel. A step that could not
+            be done as the recipe says (no centre, no reranker, no vectors, a reranker out of time)
+            is told in ``notes``.
 
         Raises:
             InvalidRequest: A bound is broken.
             NotFound: The centre is not this entity's; nothing was searched.
-            StoreUnavailable: The memory publishes its graph, where recipes run, and that is behind or away.
+            StoreUnavailable: The memory publishes its graph, where recipes run, and that is behind
+                or away.
         """
         if center is not None:
             await self.nodes([center], strict=True)
@@ -297,13 +305,17 @@ class IsolatedGraphitiClient:
             after: As ``before``, after the graph's.
 
         Raises:
-            InvalidRequest: ``before`` or ``after`` is given and the graph is not in the journal's tables.
+            InvalidRequest: ``before`` or ``after`` is given and the graph is not in the journal's
+                tables.
         """
-        nodes, facts, episodes = change.nodes, change.facts, change.episodes
-        items = (*nodes, *facts, *episodes)
+        items = (*change.nodes, *change.facts, *change.episodes)
         ids = _check_batch((item.uuid for item in items), {})
-        check_uuids([id_ for fact in facts for id_ in (fact.subject, fact.object, *fact.episodes)])
-        check_uuids([id_ for episode in episodes for id_ in episode.facts])
+        referenced: list[str] = []
+        for fact in change.facts:
+            referenced += (fact.subject, fact.object, *fact.episodes)
+        for episode in change.episodes:
+            referenced += episode.facts
+        check_uuids(referenced)
         check_uuids([*change.gone_facts, *change.gone_episodes, *change.gone_nodes])
         _check_pairs([*change.parted, *change.mentions])
         if ids:
@@ -326,12 +338,16 @@ class IsolatedGraphitiClient:
             InvalidRequest: An id comes twice; a kind or attribute is refused.
             NotFound: An id belongs to another entity.
         """
-        if ids := _check_batch((node.uuid for node in nodes), vectors):
+        ids = _check_batch((node.uuid for node in nodes), vectors)
+        if ids:
             await self._inside.lock.free(ids)
             await self._store.save_nodes(nodes, vectors)
 
     async def save_facts(self, facts: Sequence[Fact], vectors: Mapping[str, Vector]) -> None:
-        """Create or update facts; as ``save_nodes``. NotFound also when an end is not a node of this entity."""
+        """Create or update facts, as ``save_nodes``.
+
+        NotFound also when a subject or object is not a node of this entity.
+        """
         ids = _check_batch((fact.uuid for fact in facts), vectors)
         check_uuids([id_ for fact in facts for id_ in (fact.subject, fact.object, *fact.episodes)])
         if ids:
@@ -353,7 +369,7 @@ class IsolatedGraphitiClient:
             await self._store.save_mentions(pairs)
 
     async def delete_mentions(self, pairs: Sequence[tuple[str, str]]) -> None:
-        """Part (episode, node) pairs; one that is not joined, or not the entity's, is passed over."""
+        """Delete mentions, as (episode, node); absent and foreign pairs are skipped."""
         _check_pairs(pairs)
         if pairs:
             await self._store.delete_mentions(pairs)
@@ -378,10 +394,10 @@ class IsolatedGraphitiClient:
         await self._store.clear()
 
     async def extract_episode(self, uuid: str) -> GraphitiChanges:
-        """Let Graphiti's pipeline read an episode that is stored: it extracts nodes and facts, resolves and saves them.
+        """Run Graphiti's pipeline on a stored episode: extract, resolve and save nodes and facts.
 
-        Run again, it returns what it made the first time: the mentions that Graphiti saves last are the mark. One at
-        a time: Graphiti resolves against what is stored.
+        Run again, it returns what it made the first time: the mentions that Graphiti saves last are
+        the mark. One at a time: Graphiti resolves against what is stored.
 
         Raises:
             NotFound: The episode is not this entity's.
@@ -389,18 +405,19 @@ class IsolatedGraphitiClient:
         """
         inside = self._inside
         (episode,) = await self.episodes([uuid], strict=True)
-        if found := await inside.objects.read_by_graphiti(uuid):
+        nodes_made = await inside.objects.read_by_graphiti(uuid)
+        if nodes_made:
             facts = await self._store.facts_of_episodes([uuid])
-            return GraphitiChanges(tuple(found), tuple(fact.uuid for fact in facts), (uuid,))
+            fact_ids = tuple(fact.uuid for fact in facts)
+            return GraphitiChanges(tuple(nodes_made), fact_ids, (uuid,))
         self._need_models()
         if isinstance(inside.guard, SqlDriver):
             inside.guard.replaced_facts.clear()
-        # Graphiti's own choice of context would read the episode as its own.
-        said_at = plain(
-            episode.valid_at
-        )  # Graphiti hands it to a driver, which knows no dates alone
+        # Graphiti passes the time to a driver, which knows no dates without a time of day.
+        said_at = plain(episode.valid_at)
+        # Graphiti's own choice of context would contain this episode itself.
         latest = await inside.objects.latest_episodes(said_at, RELEVANT_SCHEMA_LIMIT + 1)
-        context = [one for one in latest if one != uuid][-RELEVANT_SCHEMA_LIMIT:]
+        context = [episode_id for episode_id in latest if episode_id != uuid]
         async with self._one_at_a_time:
             with NoBreach(self.entity), GraphitiErrors():
                 made = await inside.graphiti.add_episode(
@@ -411,13 +428,15 @@ class IsolatedGraphitiClient:
                     source=EpisodeType(episode.source),
                     group_id=self.entity.group,
                     uuid=uuid,
-                    previous_episode_uuids=context,
+                    previous_episode_uuids=context[-RELEVANT_SCHEMA_LIMIT:],
                 )
         inside.lock.own_groups(item.group_id for item in (*made.nodes, *made.edges, made.episode))
-        nodes, facts = (
-            tuple(dict.fromkeys(item.uuid for item in items)) for items in (made.nodes, made.edges)
+        return GraphitiChanges(
+            nodes=tuple(dict.fromkeys(node.uuid for node in made.nodes)),
+            facts=tuple(dict.fromkeys(edge.uuid for edge in made.edges)),
+            episodes=(made.episode.uuid,),
+            before=self._facts_before(),
         )
-        return GraphitiChanges(nodes, facts, (made.episode.uuid,), self._facts_before())
 
     async def _by_id(
         self,
@@ -425,12 +444,12 @@ class IsolatedGraphitiClient:
         uuids: Sequence[str],
         strict: bool,
     ) -> list[_Item]:
-        wanted = check_uuids(uuids)
-        found = await read(wanted) if wanted else []
-        self._inside.lock.asked((item.uuid for item in found), wanted)
+        unique_ids = check_uuids(uuids)
+        items = await read(unique_ids) if unique_ids else []
+        self._inside.lock.only_requested((item.uuid for item in items), unique_ids)
         if strict:
-            self._inside.lock.all_there(len(found), len(wanted))
-        return found
+            self._inside.lock.all_answered(len(items), len(unique_ids))
+        return items
 
     def _facts_before(self) -> dict[str, Fact]:
         """Return the facts that Graphiti has just changed, as they were before."""
@@ -447,15 +466,17 @@ class IsolatedGraphitiClient:
         strangers = await self._inside.objects.strangers() if store != "neo4j" else set[bool]()
         if strangers == {False}:
             raise StoreError(
-                f"the graph of {self.entity.name} is damaged: what should be the name of its owner is none; `pps "
-                f"rebuild {self.entity.name}` makes it anew from the journal"
+                f"the graph of {self.entity.name} is damaged: what should be the name of its owner "
+                f"is none; `pps rebuild {self.entity.name}` makes it anew from the journal"
             )
-        if crossing := await self._store.foreign_edges():
+        crossing = await self._store.foreign_edges()
+        if crossing:
             raise self.counters.refuse(
                 self.entity,
                 "audit",
-                f"{crossing} edge(s) in the graph join this entity to another; the graph was written by something "
-                "else: restore it from a backup, or remove those edges, before opening it",
+                f"{crossing} edge(s) in the graph join this entity to another; the graph was "
+                "written by something else: restore it from a backup, or remove those edges, "
+                "before opening it",
             )
         if strangers:
             raise self.counters.refuse(
@@ -480,7 +501,10 @@ def bound_driver(
 
 
 async def erase(entity: EntityId, driver: GraphDriver, counters: IsolationCounters) -> None:
-    """Delete everything of an entity from a shared Neo4j without opening its memory; it can be run again."""
+    """Delete an entity's group from a shared Neo4j without opening its memory.
+
+    It can be run again.
+    """
     guard = GuardedDriver(driver, entity, counters)
     await Neo4jStore(guard.for_own_statements(), entity.group).clear()
 
@@ -492,7 +516,10 @@ def bind(
     models: Models,
     counters: IsolationCounters,
 ) -> Inside:
-    """Return all that is bound to an entity on a store; for this package alone. Raises as ``bound_driver``."""
+    """Return the objects bound to an entity on a store, for this package alone.
+
+    Raises as ``bound_driver``.
+    """
     graph: GraphStore
     objects: GraphitiObjects
     driver: BoundDriver

@@ -1,4 +1,7 @@
-"""Communities by label propagation, bounded: Graphiti's own changes all labels at once and may swing for ever."""
+"""Communities by label propagation, with a bound on the rounds.
+
+Graphiti's own changes all labels at once and may oscillate for ever.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +14,11 @@ _ROUNDS = 100
 def clusters(
     nodes: Sequence[str], neighbours: Iterable[tuple[str, str, int]], rounds: int = _ROUNDS
 ) -> list[list[str]]:
-    """Return groups of nodes that are joined to each other more than to others; each node is in one.
+    """Return groups of nodes with more facts inside than to others; each node is in one group.
 
-    Each round gives every node, in turn, the label that most of its facts lead to (Raghavan, Albert and Kumara 2007,
-    the asynchronous form). As in Graphiti, a label that one fact alone leads to counts only where it is the greater.
+    Each round gives every node, in turn, the label that most of its facts lead to (Raghavan, Albert
+    and Kumara 2007, the asynchronous form). As in Graphiti, a label that one fact alone leads to
+    counts only where it is the greater.
 
     Args:
         nodes: All nodes; their order decides ties.

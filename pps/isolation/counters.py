@@ -1,4 +1,4 @@
-"""What the boundary refused: counted by entity and by kind, logged, and known to the call it happened in."""
+"""Counts and logs what the boundary refused, and reports it to the call it happened in."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ _log = logging.getLogger(__name__)
 BreachKind: TypeAlias = Literal["group", "id", "unbound", "row", "operation", "audit"]
 """What was refused.
 
-``group``: a parameter named another group, or none where one belongs. ``id``: an id of another group, or
+``group``: a parameter named another group, or none where one belongs. ``id``: an id of another
+    group, or
 not an id. ``unbound``: a statement that names neither. ``row``: a row of another group came back.
 ``operation``: a way round the boundary (another database, another group's driver, a change of the
 schema). ``audit``: what lies in the store joins two groups.
@@ -28,10 +29,10 @@ _present: ContextVar[list[BreachKind] | None] = ContextVar("pps_breaches", defau
 
 
 class IsolationCounters:
-    """How many breaches were refused, per entity and in total. One object a process; counts only go up.
+    """Numbers of refused breaches by entity and kind. One object a process; counts only go up.
 
     Args:
-        level: How loud each is logged; a run that attacks on purpose asks for ``logging.DEBUG``.
+        level: The level at which each is logged; a run that attacks on purpose sets DEBUG.
     """
 
     def __init__(self, level: int = logging.ERROR) -> None:
@@ -56,7 +57,7 @@ class IsolationCounters:
         """Count and log one breach and return the error to raise.
 
         Args:
-            entity: Whose call was refused.
+            entity: The entity whose call was refused.
             kind: What was refused.
             why: One sentence that quotes neither memory nor an id.
         """
@@ -71,10 +72,10 @@ class IsolationCounters:
 
 
 class NoBreach:
-    """A block that raises IsolationError if anything in it was refused, even where a library swallowed that.
+    """A block that raises IsolationError if anything in it was refused, even if that was caught.
 
-    Graphiti catches every exception in some of its lookups and goes on with an empty answer. Tasks that are
-    started in the block belong to it.
+    Graphiti catches every exception in some of its lookups and goes on with an empty answer. Tasks
+    that are started in the block belong to it.
     """
 
     def __init__(self, entity: EntityId) -> None:
@@ -93,9 +94,11 @@ class NoBreach:
         outer = _present.get()
         if outer is not None:
             outer.extend(self._breaches)
-        told = isinstance(error, IsolationError) or (
+        is_raised_already = isinstance(error, IsolationError) or (
             error is not None and not isinstance(error, Exception)
         )
-        if self._breaches and not told:
-            why = f"refused at the boundary of {self._entity.name}: a part of this call reached outside"
-            raise IsolationError(why) from error
+        if self._breaches and not is_raised_already:
+            raise IsolationError(
+                f"refused at the boundary of {self._entity.name}: "
+                "a part of this call reached outside"
+            ) from error

@@ -1,4 +1,4 @@
-"""Two graphs of one entity compared item by item: what one of them lacks, has too much, or has otherwise."""
+"""Compares two graphs of one entity item by item: missing, extra and different items."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _PAGE = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Differences:
-    """Where a copy of a graph is not as the graph: uuids by kind (``nodes``, ``facts``, ``episodes``).
+    """The differences of a copy of a graph: uuids by kind (``nodes``, ``facts``, ``episodes``).
 
     Attributes:
-        expected: What the graph has.
-        missing: What the copy lacks or has otherwise.
-        extra: What only the copy has.
+        expected: The items of the graph.
+        missing: Items that the copy lacks, or has with other content.
+        extra: Items that only the copy has.
     """
 
     expected: Mapping[str, AbstractSet[str]]
@@ -41,11 +41,11 @@ class Differences:
     extra: Mapping[str, AbstractSet[str]]
 
     def without(self, uuids: AbstractSet[str]) -> Differences:
-        """Return the differences but those of some ids."""
+        """Return the differences without those of these ids."""
         return Differences(
             self.expected,
-            {kind: found - uuids for kind, found in self.missing.items()},
-            {kind: found - uuids for kind, found in self.extra.items()},
+            {kind: ids - uuids for kind, ids in self.missing.items()},
+            {kind: ids - uuids for kind, ids in self.extra.items()},
         )
 
     @property
@@ -56,32 +56,46 @@ class Differences:
 async def compare_graphs(
     graph: GraphStore, copy: GraphStore, *, vectors: bool = False
 ) -> Differences:
-    """Compare all nodes, facts, and episodes with what they mention; with ``vectors`` those of nodes and facts too."""
+    """Compare all nodes, facts, episodes and mentions; with ``vectors`` also their vectors."""
     truth = await digests_of(graph, vectors=vectors)
     copied = await digests_of(copy, vectors=vectors)
-    missing = {
-        kind: {uuid for uuid, digest in items.items() if copied[kind].get(uuid) != digest}
-        for kind, items in truth.items()
-    }
-    extra = {kind: copied[kind].keys() - items.keys() for kind, items in truth.items()}
-    return Differences({kind: items.keys() for kind, items in truth.items()}, missing, extra)
+    expected: dict[str, AbstractSet[str]] = {}
+    missing: dict[str, AbstractSet[str]] = {}
+    extra: dict[str, AbstractSet[str]] = {}
+    for kind, items in truth.items():
+        copies = copied[kind]
+        expected[kind] = items.keys()
+        missing[kind] = {uuid for uuid, digest in items.items() if copies.get(uuid) != digest}
+        extra[kind] = copies.keys() - items.keys()
+    return Differences(expected, missing, extra)
 
 
 async def digests_of(store: GraphStore, *, vectors: bool = False) -> dict[str, Digests]:
-    """Return a digest of each node, fact, and episode with what it mentions, by kind."""
-    nodes, facts, episodes = Digests(), Digests(), Digests()
+    """Return by kind the digests of nodes, facts, and episodes with their mentions."""
+    nodes = Digests()
+    facts = Digests()
+    episodes = Digests()
     async for page_of_nodes in _pages(store.scan_nodes):
-        found = await store.node_vectors([node.uuid for node in page_of_nodes]) if vectors else {}
-        nodes.update((node.uuid, _digest(node, found.get(node.uuid))) for node in page_of_nodes)
+        vectors_by_id = (
+            await store.node_vectors([node.uuid for node in page_of_nodes]) if vectors else {}
+        )
+        nodes.update(
+            (node.uuid, _digest(node, vectors_by_id.get(node.uuid))) for node in page_of_nodes
+        )
     async for page_of_facts in _pages(store.scan_facts):
-        found = await store.fact_vectors([fact.uuid for fact in page_of_facts]) if vectors else {}
-        facts.update((fact.uuid, _digest(fact, found.get(fact.uuid))) for fact in page_of_facts)
+        vectors_by_id = (
+            await store.fact_vectors([fact.uuid for fact in page_of_facts]) if vectors else {}
+        )
+        facts.update(
+            (fact.uuid, _digest(fact, vectors_by_id.get(fact.uuid))) for fact in page_of_facts
+        )
     async for page in _pages(store.scan_episodes):
         mentioned = await store.mentioned_nodes([episode.uuid for episode in page])
         # Neo4j keeps no precision of an episode's time: midnight is a day there, whatever it was.
-        plain_times = [replace(one, valid_at=plain(one.valid_at)) for one in page]
+        plain_times = [replace(episode, valid_at=plain(episode.valid_at)) for episode in page]
         episodes.update(
-            (one.uuid, _digest(one, sorted(mentioned.get(one.uuid, [])))) for one in plain_times
+            (episode.uuid, _digest(episode, sorted(mentioned.get(episode.uuid, []))))
+            for episode in plain_times
         )
     return {"nodes": nodes, "facts": facts, "episodes": episodes}
 

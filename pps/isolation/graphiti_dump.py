@@ -1,4 +1,4 @@
-"""A group that stock Graphiti keeps on a Neo4j, written to a JSON file that an import reads. Nothing there is changed."""
+"""Writes a group of stock Graphiti on Neo4j to a JSON file for an import; changes nothing there."""
 
 from __future__ import annotations
 
@@ -109,8 +109,8 @@ async def _rows(
         async with driver.session(  # pyright: ignore[reportUnknownMemberType] - its options are untyped
             database=source.database, default_access_mode=READ_ACCESS
         ) as session:
-            found = await session.run(statement, group_id=source.group, after=after, limit=_PAGE)
-            rows = [dict(record) async for record in found]
+            records = await session.run(statement, group_id=source.group, after=after, limit=_PAGE)
+            rows = [dict(record) async for record in records]
         for row in rows:
             yield row
         if len(rows) < _PAGE:
@@ -119,23 +119,23 @@ async def _rows(
 
 
 def _node(row: Mapping[str, Any]) -> dict[str, Any]:
-    kept = _kept(row, "uuid", "name", "summary", "created_at")
-    return {**kept, "labels": row["labels"], "attributes": _attributes(row)}
+    columns = _properties(row, "uuid", "name", "summary", "created_at")
+    return {**columns, "labels": row["labels"], "attributes": _attributes(row)}
 
 
 def _edge(row: Mapping[str, Any]) -> dict[str, Any]:
     times = ("created_at", "valid_at", "invalid_at", "expired_at")
-    kept = _kept(row, "uuid", "name", "fact", "episodes", *times)
+    columns = _properties(row, "uuid", "name", "fact", "episodes", *times)
     ends = {name: row[name] for name in ("source_node_uuid", "target_node_uuid")}
-    return {**kept, **ends, "attributes": _attributes(row)}
+    return {**columns, **ends, "attributes": _attributes(row)}
 
 
 def _episode(row: Mapping[str, Any]) -> dict[str, Any]:
     texts = ("name", "content", "source", "source_description")
-    return _kept(row, "uuid", *texts, "created_at", "valid_at")
+    return _properties(row, "uuid", *texts, "created_at", "valid_at")
 
 
-def _kept(row: Mapping[str, Any], *names: str) -> dict[str, Any]:
+def _properties(row: Mapping[str, Any], *names: str) -> dict[str, Any]:
     properties: Mapping[str, Any] = row["properties"]
     return {name: properties[name] for name in names if name in properties}
 

@@ -1,4 +1,4 @@
-"""Our embedder, reranker and language model in the shapes that Graphiti takes, and what they raise as errors of PPS.
+"""PPS's embedder, reranker and language model as Graphiti's clients, with errors of PPS.
 
 Graphiti always gets all three. No message quotes an answer.
 """
@@ -76,7 +76,10 @@ class GraphitiErrors:
 
 
 class GraphitiEmbedder(EmbedderClient):
-    """Embeds as passages: names and facts are compared with names and facts. Queries are embedded by the client."""
+    """Embeds names and facts as passages, to compare them with each other.
+
+    ``IsolatedGraphitiClient`` embeds queries.
+    """
 
     def __init__(self, embedder: Embedder | None) -> None:
         self._embedder = embedder
@@ -95,7 +98,7 @@ class GraphitiEmbedder(EmbedderClient):
 
 
 class GraphitiReranker(CrossEncoderClient):
-    """Scores passages with our reranker. PPS's own searches rerank by id, after Graphiti; see ``recipes``."""
+    """Scores passages with PPS's reranker; recipes rerank by id after Graphiti instead."""
 
     def __init__(self, reranker: Reranker | None, deadline_s: float) -> None:
         self._reranker = reranker
@@ -138,10 +141,10 @@ class NoExtractor(LLMClient):
 
 
 class Extractor(LLMClient):
-    """One of Graphiti's clients for a provider, with errors mapped and answers checked against their schema.
+    """One of Graphiti's clients for a provider; maps errors and checks answers by their schema.
 
-    An answer that breaks its schema is asked for once more. Waiting and trying again later is left to the
-    worker, whose queue knows about it; Graphiti's own waits of up to minutes are left out.
+    An answer that breaks its schema is asked for once more. Waiting and trying again later is left
+    to the worker, whose queue knows about it; Graphiti's own waits of up to minutes are left out.
     """
 
     def __init__(self, connection: ProviderConnection, timeout_s: float) -> None:
@@ -166,16 +169,16 @@ class Extractor(LLMClient):
         """Return the model's answer as a mapping that fits ``response_model``.
 
         Raises:
-            ModelUnavailable: The provider cannot be reached, is overloaded or does not answer in time.
+            ModelUnavailable: The provider cannot be reached, is overloaded or does not answer in
+                time.
             ModelOutputInvalid: It answered twice with something that is not what was asked for.
             ModelError: It refused the request; trying again does not help.
         """
         for attempt in range(1, _ATTEMPTS + 1):
-            asked = [
-                message.model_copy() for message in messages
-            ]  # providers write into what they are given
+            # A copy for each attempt: providers change the messages that they get.
+            copies = [message.model_copy() for message in messages]
             try:
-                return await self._answer(asked, response_model, *args, **kwargs)
+                return await self._answer(copies, response_model, *args, **kwargs)
             except ModelOutputInvalid:
                 if attempt == _ATTEMPTS:
                     raise
@@ -217,9 +220,9 @@ def _checked(answer: object, response_model: type[BaseModel] | None) -> dict[str
         try:
             response_model.model_validate(mapping)
         except ValidationError as error:
-            fields = ", ".join(sorted({".".join(map(str, one["loc"])) for one in error.errors()}))
+            fields = {".".join(map(str, problem["loc"])) for problem in error.errors()}
             raise ModelOutputInvalid(
-                f"the language model's answer does not fit its schema: {fields}"
+                f"the language model's answer does not fit its schema: {', '.join(sorted(fields))}"
             ) from None
     return mapping
 
@@ -297,10 +300,10 @@ def _retry_after_s(error: BaseException) -> float | None:
 
 def _seconds(text: str) -> float | None:
     try:
-        asked = float(text)
+        seconds = float(text)
     except ValueError:
         return None
-    return asked if math.isfinite(asked) and asked > 0 else None
+    return seconds if math.isfinite(seconds) and seconds > 0 else None
 
 
 def _of_status(status: int, retry_after_s: float | None) -> PPSError:

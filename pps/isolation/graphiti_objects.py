@@ -1,8 +1,9 @@
 """Graphiti's own objects on Neo4j, read and written by statements that bind the group.
 
-Graphiti offers the hook of ``GroupOperations`` for other databases. Here it replaces the reads by uuid alone of the
-pipeline that PPS runs. The saves are Graphiti's own statements, one for one: the hook has no way to leave them out.
-What is not here raises NotImplementedError, and Graphiti falls back to a statement of its own, under the guard.
+Graphiti offers the hook of ``GroupOperations`` for other databases. Here it replaces the reads by
+uuid alone of the pipeline that PPS runs. The saves are Graphiti's own statements, one for one: the
+hook has no way to leave them out. What is not here raises NotImplementedError, and Graphiti falls
+back to a statement of its own, under the guard.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ _SENT = {
         "reference_time: null}"
     ),
 }
-"""All properties but those that Graphiti's readers drop unread: a vector takes longer over the wire than the rest."""
+"""All properties but those that Graphiti's readers ignore, such as vectors, which are large."""
 
 
 def _sent(columns: str) -> str:
@@ -92,7 +93,7 @@ _STRANGERS = "\nUNION ALL\n".join(
     "RETURN DISTINCT (coalesce(n.group_id, '') STARTS WITH 'ent_' AND size(coalesce(n.group_id, '')) = 30) AS is_group"
     for label in ("Entity", "Episodic", "Community", "Saga")
 )
-"""Whether what stands in the place of another group has the shape of one: no such value comes back by itself."""
+"""Whether values in place of other groups have the shape of a group; no value itself returns."""
 
 
 MENTIONS_OF = """
@@ -103,7 +104,7 @@ RETURN e.uuid AS episode, n.uuid AS node, m.uuid AS mention, m.created_at AS cre
 
 
 class GraphitiObjects(ABC):
-    """Graphiti's objects of one group. Ids of another group read as absent; what is asked by id comes in its order."""
+    """Graphiti's objects of one group, in the order of the ids; foreign ids read as absent."""
 
     @abstractmethod
     async def nodes(self, uuids: Sequence[str]) -> list[EntityNode]: ...
@@ -124,15 +125,15 @@ class GraphitiObjects(ABC):
 
     @abstractmethod
     async def episodes_of_nodes(self, nodes: Sequence[str]) -> dict[str, list[str]]:
-        """Return node uuid → uuids of the episodes that mention it, in uuid order; nodes without any are left out."""
+        """Return node → uuids of the episodes that mention it, sorted; others are left out."""
 
     @abstractmethod
     async def read_by_graphiti(self, episode: str) -> list[str]:
-        """Return the nodes that Graphiti's pipeline found in an episode: PPS's own mentions have ids of their own."""
+        """Return the nodes that Graphiti's pipeline found in an episode; not PPS's own mentions."""
 
     @abstractmethod
     async def strangers(self) -> set[bool]:
-        """Return, where a file of one entity holds another group, whether that has the shape of a group."""
+        """Return for other groups in an entity's file whether they have the shape of a group."""
 
 
 class GroupObjects(GraphitiObjects):
@@ -169,10 +170,10 @@ class GroupObjects(GraphitiObjects):
 
     async def episodes_of_nodes(self, nodes: Sequence[str]) -> dict[str, list[str]]:
         rows = await self._rows(_MENTIONS, uuids=list(nodes)) if nodes else []
-        found: dict[str, list[str]] = {}
+        episodes_by_node: dict[str, list[str]] = {}
         for row in rows:
-            found.setdefault(str(row["node"]), []).append(str(row["episode"]))
-        return {node: sorted(episodes) for node, episodes in found.items()}
+            episodes_by_node.setdefault(str(row["node"]), []).append(str(row["episode"]))
+        return {node: sorted(episodes) for node, episodes in episodes_by_node.items()}
 
     async def read_by_graphiti(self, episode: str) -> list[str]:
         rows = await self._rows(_MENTIONED, episode=episode)
@@ -185,7 +186,7 @@ class GroupObjects(GraphitiObjects):
         )
 
     async def mentions_of(self, episodes: Sequence[str]) -> list[tuple[str, str, str, datetime]]:
-        """Return the mentions of episodes: episode, node, the mention's own uuid, and when it was made."""
+        """Return the mentions of episodes as (episode, node, uuid of the mention, created_at)."""
         rows = await self._rows(MENTIONS_OF, uuids=list(episodes)) if episodes else []
         return [
             (
@@ -258,8 +259,9 @@ class GroupOperations(GraphOperationsInterface):
         return {uuid: vector.tolist() for uuid, vector in vectors.items()}
 
     async def episodic_node_get_by_uuid(self, _cls: Any, driver: Any, uuid: str) -> EpisodicNode:
-        if found := await self._objects.episodes([uuid]):
-            return found[0]
+        episodes = await self._objects.episodes([uuid])
+        if episodes:
+            return episodes[0]
         raise NodeNotFoundError(uuid)
 
     async def episodic_node_get_by_uuids(

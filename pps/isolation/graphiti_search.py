@@ -1,4 +1,4 @@
-"""Graphiti's search over the indexes of one entity: its recipes ask here instead of scanning the database."""
+"""Graphiti's search over the indexes of one entity, in place of scans of the database."""
 
 from __future__ import annotations
 
@@ -67,9 +67,10 @@ _scope: ContextVar[tuple[datetime, GraphFilters] | None] = ContextVar(
 
 @contextmanager
 def within(at: datetime, chosen: GraphFilters) -> Generator[None]:
-    """Let searches in the block, and in the tasks it starts, see only what passes and holds at a time.
+    """Restrict searches in the block, and in tasks it starts, to items that pass and hold then.
 
-    What holds is by world time, and no fact of the kind ``relation`` is seen. Graphiti's own pipeline sees all.
+    What holds is by world time, and no fact of the kind ``relation`` is seen. Graphiti's own
+    pipeline sees all.
     """
     token = _scope.set((at, chosen))
     try:
@@ -100,9 +101,10 @@ def edge_matches(edge: EntityEdge) -> bool:
 class GroupSearch(SearchInterface):
     """Every search of Graphiti's, on the indexes of one entity and on its store.
 
-    It refuses any groups but ``[ours]`` itself, since with ``None`` nothing would reach the guarded driver. Of
-    Graphiti's filters those of its pipeline are read, by ids; recipes are narrowed by ``within``. Similarities are raw
-    cosine. Lists are full whenever the entity has enough that passes.
+    It refuses any groups but ``[ours]`` itself, since with ``None`` nothing would reach the guarded
+    driver. Of Graphiti's filters those of its pipeline are read, by ids; recipes are narrowed by
+    ``within``. Similarities are raw cosine. Lists are full whenever the entity has enough that
+    passes.
     """
 
     _entity: EntityId = PrivateAttr()
@@ -221,12 +223,12 @@ class GroupSearch(SearchInterface):
         fused, _ = rrf(node_uuids)
         mentions = await self._objects.episodes_of_nodes(fused)
         counts = {uuid: float(len(mentions.get(uuid, ()))) for uuid in fused}
-        kept = [
+        ranked = [
             uuid
             for uuid in sorted(fused, key=lambda uuid: -counts[uuid])
             if counts[uuid] >= min_score
         ]
-        return kept, [counts[uuid] for uuid in kept]
+        return ranked, [counts[uuid] for uuid in ranked]
 
     # Without these, Graphiti would send a statement of its own.
 
@@ -253,11 +255,11 @@ class GroupSearch(SearchInterface):
         self, collections: Sequence[str], query: str, allowed: AbstractSet[str] | None = None
     ) -> _Search:
         async def search(k: int) -> _Ranked:
-            found: list[tuple[str, float]] = []
+            ranked: list[tuple[str, float]] = []
             for collection in collections:
                 hits = await self._indexes.text_search(collection, query, k, allowed)
-                found += [(hit.owner, hit.score) for hit in hits]
-            return sorted(found, key=lambda hit: -hit[1])
+                ranked += [(hit.owner, hit.score) for hit in hits]
+            return sorted(ranked, key=lambda hit: -hit[1])
 
         return search
 
@@ -268,16 +270,17 @@ class GroupSearch(SearchInterface):
         least: float,
         allowed: AbstractSet[str] | None = None,
     ) -> _Search:
-        query, least = np.asarray(vector, dtype=np.float32), raw_cosine(least)
+        query = np.asarray(vector, dtype=np.float32)
+        least = raw_cosine(least)
 
         async def search(k: int) -> _Ranked:
-            found: list[tuple[str, float]] = []
+            ranked: list[tuple[str, float]] = []
             if not query.any():
-                return found  # there is no embedder, or the recipe does without
+                return ranked  # there is no embedder, or the recipe does without
             for collection in collections:
                 hits = await self._indexes.vector_search(collection, query, k, allowed)
-                found += [(hit.owner, hit.similarity) for hit in hits if hit.similarity > least]
-            return sorted(found, key=lambda hit: -hit[1])
+                ranked += [(hit.owner, hit.similarity) for hit in hits if hit.similarity > least]
+            return sorted(ranked, key=lambda hit: -hit[1])
 
         return search
 
@@ -304,9 +307,10 @@ class GroupSearch(SearchInterface):
         return await _filled(search, fetch, limit)
 
     async def _allowed(self, filters: SearchFilters) -> set[str] | None:
-        """Return the facts that the filter's ids leave, or None when it names none: so lists fill at once."""
+        """Return the facts that the filter's ids allow, or None when it has none."""
         named = None if filters.edge_uuids is None else set(filters.edge_uuids)
-        sources, targets = filters.edge_source_node_uuids, filters.edge_target_node_uuids
+        sources = filters.edge_source_node_uuids
+        targets = filters.edge_target_node_uuids
         if not (sources and targets):
             return named
         facts = await self._store.facts_between(
@@ -316,7 +320,7 @@ class GroupSearch(SearchInterface):
         return joined if named is None else joined & named
 
     async def _walk(self, origins: list[str] | None, depth: int) -> tuple[list[str], list[str]]:
-        """Return the nodes and the facts within ``depth`` hops of nodes or episodes, nearest first."""
+        """Return nodes and facts within ``depth`` hops of nodes or episodes, nearest first."""
         starts = list(dict.fromkeys(origins or ()))
         if not starts or depth < 1:
             return [], []
@@ -324,10 +328,11 @@ class GroupSearch(SearchInterface):
         near = dict.fromkeys(node for nodes in mentioned.values() for node in nodes)
         seen: dict[str, None] = dict.fromkeys([*starts, *near])
         facts: dict[str, None] = {}
-        # Graphiti counts an episode's mention as its first hop.
-        frontier, late = [start for start in starts if start not in mentioned], list(near)
+        # Graphiti counts an episode's mention as its first hop: those nodes join one hop later.
+        frontier = [start for start in starts if start not in mentioned]
+        joining = list(near)
         for _ in range(depth):
-            if not (frontier or late):
+            if not (frontier or joining):
                 break
             touching = (
                 await self._store.facts_of_nodes(frontier, _FACTS_PER_HOP) if frontier else []
@@ -336,32 +341,33 @@ class GroupSearch(SearchInterface):
             reached = dict.fromkeys(end for fact in touching for end in (fact.subject, fact.object))
             fresh = [node for node in reached if node not in seen]
             seen.update(dict.fromkeys(fresh))
-            frontier, late = [*late, *fresh], []
+            frontier = [*joining, *fresh]
+            joining = []
         return [node for node in seen if node not in starts], list(facts)
 
 
 def raw_cosine(normalised: float) -> float:
-    """Return the raw cosine in [-1, 1] of Graphiti's threshold, which is (1 + cosine) / 2 on its main backend."""
+    """Return the raw cosine in [-1, 1] of Graphiti's threshold, which is (1 + cosine) / 2."""
     return 2 * normalised - 1
 
 
 async def _filled(
     search: _Search, fetch: Callable[[Sequence[str]], Awaitable[list[_Item]]], limit: int
 ) -> list[_Item]:
-    """Ask for more until ``limit`` items pass or the search has no more to give."""
-    wanted = max(1, limit)
-    kept: dict[str, _Item] = {}
+    """Fetch more hits until ``limit`` items pass or the search is exhausted."""
+    fetched = max(1, limit)
+    passed: dict[str, _Item] = {}
     seen: set[str] = set()
     while True:
-        hits = await search(wanted)
+        hits = await search(fetched)
         fresh = [owner for owner, _ in hits if owner not in seen]
         seen.update(fresh)
-        kept.update((item.uuid, item) for item in await fetch(fresh))
-        if len(kept) >= limit or len(hits) < wanted or wanted >= _MOST:
+        passed.update((item.uuid, item) for item in await fetch(fresh))
+        if len(passed) >= limit or len(hits) < fetched or fetched >= _MOST:
             break
-        wanted *= 4
-    ranks = [owner for owner, _ in hits if owner in kept]
-    return [kept[owner] for owner in dict.fromkeys(ranks)][:limit]
+        fetched *= 4
+    ranks = [owner for owner, _ in hits if owner in passed]
+    return [passed[owner] for owner in dict.fromkeys(ranks)][:limit]
 
 
 def _listed(owners: Sequence[str]) -> _Search:

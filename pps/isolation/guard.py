@@ -36,8 +36,8 @@ _PATTERNS = tuple(f"(x:{label}) USING INDEX SEEK x:{label}(uuid)" for label in _
     f"()-[x:{kind}]->() USING INDEX SEEK x:{kind}(uuid)" for kind in _EDGES
 )
 
-# Labelled, so that each branch is an index look-up: 2 ms for 20 ids against 20 to 30 without labels. The hints are
-# for young databases, whose statistics mislead the planner.
+# Labelled, so that each branch is an index look-up: 2 ms for 20 ids against 20 to 30 without
+# labels. The hints are for young databases, whose statistics mislead the planner.
 FOREIGN_IDS = "\nUNION ALL\n".join(
     f"UNWIND $ids AS id MATCH {pattern} WHERE x.uuid = id AND coalesce(x.group_id, '') <> $group_id "
     "RETURN id AS id LIMIT 1"
@@ -92,7 +92,8 @@ class _Checks:
         except RefusedValue as refused:
             raise self.refuse(cast(BreachKind, refused.kind), refused.why) from None
         if own:
-            # That the text uses what is bound is a net, not the lock: it catches a statement that forgot it.
+            # That the text uses what is bound is a net, not the lock: it catches a statement that
+            # forgot it.
             if not named.bound or "$group_id" not in query:
                 raise self.refuse("unbound", "a statement of PPS's own does not bind the group")
             return True
@@ -138,7 +139,10 @@ class _Checks:
         return self._counters.refuse(self._entity, kind, why)
 
     def options(self, keywords: dict[str, Any]) -> dict[str, Any]:
-        """Take the library's options (names that end in ``_``) out of the keywords; refuse all that lead elsewhere."""
+        """Take the library's options (names that end in ``_``) out of the keywords.
+
+        Refuse every option that leads to another database or session.
+        """
         options = {key: keywords.pop(key) for key in list(keywords) if key.endswith("_")}
         here = getattr(self._inner, "_database", None)
         if options.keys() - _OPTIONS or options.get("database_", here) != here:
@@ -149,8 +153,8 @@ class _Checks:
 class BoundDriver(GraphDriver):
     """A driver of Graphiti's that is bound to one entity for life, on whatever store.
 
-    Another database, another group's driver, a copy and any change of the schema are refused; closing belongs to
-    whoever opened the store.
+    Another database, another group's driver, a copy and any change of the schema are refused;
+    closing belongs to whoever opened the store.
 
     Args:
         entity: Whose group is the only one that passes.
@@ -170,8 +174,8 @@ class BoundDriver(GraphDriver):
     async def free(self, ids: Collection[str]) -> bool:
         """Tell whether none of the ids belongs to another group, whatever kind of thing it has there.
 
-        A store's own constraint keeps an id unique among things of one kind; this looks at all kinds. In the tables of
-        one's own file every id is free.
+        A store's own constraint keeps an id unique among things of one kind; this looks at all
+        kinds. In the tables of one's own file every id is free.
         """
 
     async def close(self) -> None:
@@ -211,8 +215,9 @@ class BoundDriver(GraphDriver):
 class GuardedDriver(BoundDriver):
     """A graph driver bound to one entity for life, whose statements are checked.
 
-    Four ways lead to a statement (``execute_query``, ``session().run``, ``session().execute_write``,
-    ``transaction()``); each checks the parameters before and the rows after.
+    Four ways lead to a statement (``execute_query``, ``session().run``,
+    ``session().execute_write``, ``transaction()``); each checks the parameters before and the rows
+    after.
 
     Args:
         inner: The driver of a store; nobody else may hold it on behalf of this entity.
@@ -248,9 +253,9 @@ class GuardedDriver(BoundDriver):
     def for_own_statements(self) -> Executor:
         """Return the door for PPS's own group-bound statements.
 
-        Only ``Neo4jStore`` and the constants of this package get it, and they take no Cypher
-        from anybody. A statement that comes in by it must bind the group; as it does, the ids it names need no
-        look-up. Its rows are checked like all others.
+        Only ``Neo4jStore`` and the constants of this package get it, and they take no Cypher from
+        anybody. A statement that comes in by it must bind the group; as it does, the ids it names
+        need no look-up. Its rows are checked like all others.
         """
         return _OwnDoor(self._execute, self.__inner, self.__checks)
 
@@ -330,7 +335,7 @@ class _GuardedSession(GraphDriverSession):
 
 
 def _merged(keywords: dict[str, Any]) -> dict[str, Any]:
-    """Return ``params=``, ``parameters=`` and the keyword arguments as one; the keywords win, as in Neo4j's driver."""
+    """Merge ``params=``, ``parameters=`` and keywords; keywords win, as in Neo4j's driver."""
     nested: list[dict[str, Any]] = [
         keywords.pop(name, None) or {} for name in ("params", "parameters")
     ]

@@ -1,4 +1,4 @@
-"""What a statement's parameters and a row's values name: groups and ids, found by value at any depth."""
+"""Finds groups and ids in a statement's parameters and a row's values, at any depth."""
 
 from __future__ import annotations
 
@@ -38,10 +38,13 @@ CONTENT_KEYS = frozenset(
         *("fact_embedding", "search_vector", "embedding"),
     )
 )
-"""What holds a user's words or numbers. Exempt from the id check: a refusal would tell what exists elsewhere."""
+"""Keys of users' words or numbers, exempt from the id check.
+
+A refusal would reveal which ids exist in other groups.
+"""
 
 FLATTENED = frozenset(("entity_data", "edge_data", "nodes", "entity_edges"))
-"""Where Graphiti's Neo4j dialect mixes attributes, under names of their own, with its own columns."""
+"""Keys under which Graphiti's Neo4j dialect mixes users' attributes with its own columns."""
 
 ID_KEYS = frozenset(
     (
@@ -97,8 +100,8 @@ def names_of(group: str, parameters: Mapping[str, Any], *, own: bool = False) ->
     Args:
         group: The only group that may be named.
         parameters: Keyword arguments and ``params=`` merged.
-        own: The statement is one of PPS's own: lists that begin with a number are taken for vectors, and ids are
-            not collected.
+        own: The statement is one of PPS's own: lists that begin with a number are taken for
+            vectors, and ids are not collected.
 
     Raises:
         Refused: With the kind ``group`` or ``id``.
@@ -121,22 +124,22 @@ def check_rows(group: str, rows: Iterable[Any]) -> None:
 
 
 def ids_of_unbound_rows(rows: Iterable[Any]) -> set[str]:
-    """Return the ids in rows that do not say whose they are: counts, embeddings, scores."""
-    found: set[str] = set()
+    """Return the ids in rows that have no group: counts, embeddings, scores."""
+    ids: set[str] = set()
     for row in rows:
         mapping = as_mapping(row)
         if mapping is None or not any(str(key).rpartition(".")[2] in GROUP_KEYS for key in mapping):
-            _collect_ids("", row, 0, found)
-    return found
+            _collect_ids("", row, 0, ids)
+    return ids
 
 
 def names_foreign_group(group: str, text: str) -> bool:
-    """Tell whether a text spells the group of somebody else."""
-    return any(found != group for found in _GROUP.findall(text))
+    """Tell whether a text names the group of another entity."""
+    return any(named_group != group for named_group in _GROUP.findall(text))
 
 
 def as_mapping(value: object) -> Mapping[str, Any] | None:
-    """Return a mapping's view of a dict, a record, or a node or relationship of a driver; else None."""
+    """Return a dict, a record, or a driver's node or relationship as a mapping; else None."""
     if type(value) is dict or isinstance(
         value, Mapping
     ):  # the first is what nearly every row is, and quick
@@ -240,24 +243,24 @@ def _is_group(text: str) -> bool:
 
 
 def same_group(value: object, group: str) -> bool:
-    """Tell whether a value is the group: a subclass of str may answer as it likes, str itself may not."""
+    """Tell whether a value is the group; ``str.__eq__``, for a subclass may override it."""
     return isinstance(value, str) and str.__eq__(value, group) is True
 
 
-def _collect_ids(key: str, value: object, depth: int, found: set[str]) -> None:
+def _collect_ids(key: str, value: object, depth: int, ids: set[str]) -> None:
     if depth > _MAX_DEPTH or key in CONTENT_KEYS:
         return
     mapping = as_mapping(value)
     if is_uuid(value):
-        found.add(cast(str, value))
+        ids.add(cast(str, value))
     elif mapping is not None:
         for name, item in mapping.items():
-            _collect_ids(str(name).rpartition(".")[2], item, depth + 1, found)
+            _collect_ids(str(name).rpartition(".")[2], item, depth + 1, ids)
     elif isinstance(value, (list, tuple, AbstractSet)) and not _is_vector(
         cast("list[object]", value)
     ):
         for item in cast("list[object]", value):
-            _collect_ids(key, item, depth + 1, found)
+            _collect_ids(key, item, depth + 1, ids)
 
 
 def _is_vector(value: object) -> bool:
@@ -288,7 +291,8 @@ def _check_row_group(group: str, value: object) -> None:
 def _check_compound(group: str, key: str, value: object, depth: int, content: bool) -> None:
     mapping = as_mapping(value)
     if mapping is not None:
-        # A row's own columns are depth 0; below "attributes" (a node's properties) names are the user's.
+        # A row's own columns are depth 0; below "attributes" (a node's properties) names are the
+        # user's.
         for name, item in mapping.items():
             name = str(name).rpartition(".")[2]
             inside = content or key == "attributes" or name in CONTENT_KEYS

@@ -70,8 +70,8 @@ async def open_neo4j(uri: str, user: str, password: str, database: str) -> Neo4j
 
     Raises:
         StoreUnavailable: Nothing answers there; safe to retry.
-        ConfigError: The address, the user, the password or the database is wrong; the server is older than
-            5.26; or an index that keeps entities apart cannot be made.
+        ConfigError: The address, the user, the password or the database is wrong; the server is
+            older than 5.26; or an index that keeps entities apart cannot be made.
     """
     address = Address(uri, user, database)
     _hush()

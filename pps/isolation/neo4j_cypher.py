@@ -1,11 +1,12 @@
 """Every statement that PPS itself sends to Neo4j for one entity. Each binds ``group_id`` and matches on it.
 
-Ids are looked up by the unique index on ``uuid`` and the group is compared with what was found: on nodes, on
-edges, and on both ends. The hints say which index and that it is sought in, never read through: statistics of
-a young database mislead the planner, and a plan is kept when the database is no longer young.
-Pages are ordered by ``group_id`` first, which is the same for all, or the planner would not
-take the order of the index. Vectors are never read along with a row: at 384 numbers they are most of it.
-What gives many rows gives them as one list, ``rows``: the driver waits for the network twice a record.
+Ids are looked up by the unique index on ``uuid`` and the group is compared with what was found: on
+nodes, on edges, and on both ends. The hints say which index and that it is sought in, never read
+through: statistics of a young database mislead the planner, and a plan is kept when the database is
+no longer young. Pages are ordered by ``group_id`` first, which is the same for all, or the planner
+would not take the order of the index. Vectors are never read along with a row: at 384 numbers they
+are most of it. What gives many rows gives them as one list, ``rows``: the driver waits for the
+network twice a record.
 """
 
 from __future__ import annotations
@@ -25,7 +26,8 @@ def _times(variable: str, *names: str) -> str:
 def _all(variable: str, left_out: tuple[str, ...], times: tuple[str, ...]) -> str:
     """Return every property but some as one map, times as ISO text.
 
-    A map is ten times as fast as a list made of ``keys()``: that looks each property up by its name.
+    A map is ten times as fast as a list made of ``keys()``: that looks each property up by its
+    name.
     """
     others = [f"{name}: null" for name in left_out] + ([_times(variable, *times)] if times else [])
     return f"{variable}{{.*, {', '.join(others)}}}"
@@ -181,7 +183,8 @@ _CROSSING = " UNION ".join(
 )
 FOREIGN_EDGES = f"CALL () {{ {_CROSSING} }} RETURN count(DISTINCT e) AS edges"
 
-# --- Writing. "There" tells what an id is before it is written: ours, somebody else's (refused), or new.
+# --- Writing. "There" tells what an id is before it is written: ours, somebody else's (refused), or
+# new.
 
 
 def _there(label: str) -> str:
@@ -192,7 +195,7 @@ def _there(label: str) -> str:
 
 
 def _if_ours(value: str) -> str:
-    """Return a value that is empty in a row of somebody else: only that its id is taken is read of it."""
+    """Return a value that is null in a row of another group: only the use of its id is read."""
     return f"CASE WHEN ours THEN {value} END"
 
 
@@ -213,7 +216,7 @@ OWN_EPISODES = f"{_by_uuid('Episodic')} RETURN count(*) AS found"
 
 
 def _data(times: tuple[str, ...]) -> str:
-    """Return ``data``, a row's properties; times travel as ISO text, which the driver sends ten times as fast."""
+    """Return ``data``, a row's properties, from ISO texts of times, which are sent ten times faster."""
     return f"data{{.*, {', '.join(f'{name}: datetime(data.{name})' for name in times)}}}"
 
 
@@ -241,7 +244,8 @@ _OWN_FACT = (
 def _columns(joined: str, row: str) -> str:
     """Return the beginning that makes each ``row`` out of columns, some of them one text with commas between.
 
-    The driver spends a microsecond on each value and each key: a fact's row is thirty, and four this way.
+    The driver spends a microsecond on each value and each key: a fact's row is thirty, and four
+    this way.
     """
     lists = ", ".join(f"split(${name}, ',') AS {name}" for name in joined.split())
     return f"WITH {lists} UNWIND range(0, size(ids) - 1) AS i WITH {{{row}}} AS row "
@@ -299,4 +303,4 @@ CLEAR = (
         for label in _LABELS
     ),
 )
-"""Edges first, so that no node has many left when it goes; each is run until nothing is gone any more."""
+"""Deletes edges first, so that a node has few left. Run each until it deletes nothing."""

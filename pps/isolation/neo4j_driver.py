@@ -1,4 +1,4 @@
-"""Graphiti's Neo4j driver on one shared pool of connections: quiet, with PPS's errors and plain rows."""
+"""Graphiti's Neo4j driver on a shared pool of connections, with PPS's errors and plain rows."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Address:
 
 
 def mapped(error: Exception, address: Address) -> PPSError:
-    """Return PPS's error for one of the library's. Neo4j's own text may quote memory, so it stays out."""
+    """Return PPS's error for an error of the library, without Neo4j's text: it may quote memory."""
     code = str(getattr(error, "code", None) or type(error).__name__)
     if (
         isinstance(error, AuthError)
@@ -126,8 +126,8 @@ def fitting() -> Generator[None]:
 async def again(work: Callable[[], Awaitable[_T]], address: Address) -> _T:
     """Run a unit of work, again when it lost against another transaction; map what is left.
 
-    Deadlocks and the like are tried six times within about a second; a server that is away twice, since the
-    first connection after its restart is a stale one.
+    Deadlocks and the like are tried six times within about a second; a server that is away twice,
+    since the first connection after its restart is a stale one.
     """
     for tries, delay_s in enumerate((*_DELAYS_S, 0.0), start=1):
         try:
@@ -143,8 +143,9 @@ async def again(work: Callable[[], Awaitable[_T]], address: Address) -> _T:
 class PooledNeo4jDriver(Neo4jDriver):
     """Graphiti's driver for Neo4j on a pool that somebody else opened and closes; made by ``driver_on``.
 
-    Rows are plain dictionaries. Statements that lost a deadlock are tried again. The schema belongs to the pool:
-    ``build_indices_and_constraints`` does nothing, since all that Graphiti needs is there once a pool is open.
+    Rows are plain dictionaries. Statements that lost a deadlock are tried again. The schema belongs
+    to the pool: ``build_indices_and_constraints`` does nothing, since all that Graphiti needs is
+    there once a pool is open.
     """
 
     address: Address
@@ -152,8 +153,8 @@ class PooledNeo4jDriver(Neo4jDriver):
     async def execute_query(self, cypher_query_: str, /, **kwargs: Any) -> tuple[Rows, Any, Any]:  # pyright: ignore[reportIncompatibleMethodOverride] - plain rows, as the other store gives them
         """Run one statement in a transaction of its own; return rows, summary and column names.
 
-        One that only reads (``routing_="r"``) is sent without a begin and a commit around it: once to the server and
-        back in place of twice.
+        One that only reads (``routing_="r"``) is sent without a begin and a commit around it: once
+        to the server and back in place of twice.
         """
         parameters = _merged(kwargs)
         reads = parameters.pop("routing_", None) == "r"
@@ -204,8 +205,8 @@ class PooledNeo4jDriver(Neo4jDriver):
 async def driver_on(pool: AsyncDriver, address: Address) -> PooledNeo4jDriver:
     """Return a driver on a pool; it holds nothing of its own and needs no closing."""
     driver = PooledNeo4jDriver(address.uri, None, None, address.database)
-    # Graphiti's constructor opens a client, which is never used, and schedules its building of indexes, which
-    # is the method above that does nothing: both end here.
+    # Graphiti's constructor opens a client, which is never used, and schedules its building of
+    # indexes, which is the method above that does nothing: both end here.
     await driver.client.close()
     scheduled = cast("asyncio.Task[None] | None", getattr(driver, "_init_task", None))
     if scheduled:
@@ -255,7 +256,7 @@ class _Neo4jSession(GraphDriverSession):
 
 
 class _Unmapped:
-    """Inside ``execute_write`` the library's errors stay what they are, so that the whole is tried again."""
+    """Keeps the library's errors inside ``execute_write``, so that it tries the whole again."""
 
     def __init__(self, inner: _QueryRunner) -> None:
         self._inner = inner
@@ -273,7 +274,7 @@ def _session(client: AsyncDriver, database: str, access: str = WRITE_ACCESS) -> 
 
 
 class _Short(list[Any]):
-    """A list that says only how long it is: the library spells out all parameters for its log, logged or not."""
+    """A list whose repr is its length: the library formats all parameters for its log."""
 
     def __repr__(self) -> str:
         return f"<{len(self)} values>"

@@ -96,7 +96,7 @@ class Neo4jReads(CypherStore):
         return [fact_of(row) for row in await self._read(statement, **parameters)]
 
     async def _read(self, statement: str, **parameters: Any) -> Rows:
-        """Return the rows that a statement which changes nothing gives as a list, attributes as mappings."""
+        """Return the rows of a reading statement as a list, with attributes as mappings."""
         return readable((await self._read_one(statement, **parameters))["rows"])
 
     async def _read_one(self, statement: str, **parameters: Any) -> dict[str, Any]:
@@ -109,7 +109,7 @@ class Neo4jReads(CypherStore):
 
 
 def readable(rows: Rows) -> Rows:
-    """Return rows in the shape that ``mapping`` reads: see ``neo4j_cypher`` for what the columns hold."""
+    """Return rows in the shape that ``mapping`` reads; ``neo4j_cypher`` documents the columns."""
     for place, row in enumerate(rows):
         if row.get("attributes") is not None:
             row = rows[place] = {**row["attributes"], **row}
@@ -123,10 +123,12 @@ def _timeline_filters(options: GraphTimelineOptions) -> tuple[dict[str, Any], li
     parameters: dict[str, Any] = {"node": options.get("node"), "relation": options.get("relation")}
     conditions = ["e.name = $relation"] if options.get("relation") is not None else []
     for name, condition in (("after", "e.valid_at >= $after"), ("before", "e.valid_at < $before")):
-        if (moment := options.get(name)) is not None:
+        moment = options.get(name)
+        if moment is not None:
             parameters[name] = utc(moment, name)
             conditions.append(condition)
-    if bounds := as_of_bounds(options):
+    bounds = as_of_bounds(options)
+    if bounds:
         parameters["as_of_first"], parameters["as_of"] = bounds
         conditions.extend(_HOLDS)
     return parameters, conditions

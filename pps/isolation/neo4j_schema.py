@@ -1,9 +1,9 @@
 """The indexes and constraints of a Neo4j database that PPS uses: which ones, which are missing, making them.
 
-They are Graphiti's own, with four changes. Its plain indexes on ``uuid`` are uniqueness constraints here (of
-the same names, so that stock Graphiti finds them and adds nothing): two entities can then never both create
-one id. Every label has a range index on ``group_id``. Pages and timelines of one group have an index that
-gives them in order. And the embeddings have vector indexes.
+They are Graphiti's own, with four changes. Its plain indexes on ``uuid`` are uniqueness constraints
+here (of the same names, so that stock Graphiti finds them and adds nothing): two entities can then
+never both create one id. Every label has a range index on ``group_id``. Pages and timelines of one
+group have an index that gives them in order. And the embeddings have vector indexes.
 """
 
 from __future__ import annotations
@@ -38,8 +38,9 @@ _VECTORS = (
     ("pps_entity_vectors", "NODE", "Entity", ("name_embedding",)),
     ("pps_relation_vectors", "RELATIONSHIP", "RELATES_TO", ("fact_embedding",)),
 )
-"""Of cosine similarity and of any dimension: each entity's vectors are of its own model. They know no groups, so that
-Graphiti and PPS compare the vectors of one group instead; Neo4j's own tools use them."""
+"""Of cosine similarity and of any dimension: each entity's vectors are of its own model. They know
+no groups, so that Graphiti and PPS compare the vectors of one group instead; Neo4j's own tools use
+them."""
 _SHOW = (
     "SHOW INDEXES YIELD name, state, type, entityType, labelsOrTypes, properties, owningConstraint"
 )
@@ -120,9 +121,9 @@ def wanted() -> tuple[Index, ...]:
 
 
 async def missing(run: Runs) -> tuple[Index, ...]:
-    """Return the indexes that are absent or not in use yet, whatever they are called."""
-    there = {_shape(row) for row in await run(_SHOW) if row["state"] == "ONLINE"}
-    return tuple(index for index in wanted() if not _there(index, there))
+    """Return the indexes that are absent or not in use yet; names do not count."""
+    existing = {_shape(row) for row in await run(_SHOW) if row["state"] == "ONLINE"}
+    return tuple(index for index in wanted() if not _exists(index, existing))
 
 
 async def ensure(run: Runs) -> tuple[Index, ...]:
@@ -166,7 +167,8 @@ async def _make(run: Runs, index: Index) -> None:
 async def _quietly(run: Runs, statement: LiteralString) -> None:
     """Run a CREATE or a DROP; that another process did the same meanwhile is no error.
 
-    While it makes the constraint, the constraint's own index looks like a plain one, and cannot be dropped.
+    While it makes the constraint, the constraint's own index looks like a plain one, and cannot be
+    dropped.
     """
     try:
         await run(statement)
@@ -176,13 +178,13 @@ async def _quietly(run: Runs, statement: LiteralString) -> None:
 
 
 def _parse(statement: str) -> Index:
-    found = _STATEMENT.match(statement.strip())
-    if not found:
+    match = _STATEMENT.match(statement.strip())
+    if not match:
         raise StoreError("Graphiti declares an index in a new way; PPS must be told how to read it")
-    properties = tuple(name.strip().partition(".")[2] for name in found["properties"].split(","))
-    kind = "fulltext" if found["fulltext"] else "unique" if properties == ("uuid",) else "range"
+    properties = tuple(name.strip().partition(".")[2] for name in match["properties"].split(","))
+    kind = "fulltext" if match["fulltext"] else "unique" if properties == ("uuid",) else "range"
     return Index(
-        found["name"], kind, "NODE" if found["node"] else "RELATIONSHIP", found["label"], properties
+        match["name"], kind, "NODE" if match["node"] else "RELATIONSHIP", match["label"], properties
     )
 
 
@@ -203,7 +205,7 @@ def _plain(index: Index) -> _Shape:
     return ("range", index.entity, (index.label,), index.properties)
 
 
-def _there(index: Index, there: set[_Shape]) -> bool:
-    return (index.kind, *_plain(index)[1:]) in there or (
-        index.kind == "range" and ("unique", *_plain(index)[1:]) in there
+def _exists(index: Index, existing: set[_Shape]) -> bool:
+    return (index.kind, *_plain(index)[1:]) in existing or (
+        index.kind == "range" and ("unique", *_plain(index)[1:]) in existing
     )

@@ -177,7 +177,8 @@ class _Anthropic:
 
 
 def _gemini(extractor: ExtractorModel) -> ProviderConnection:
-    # The library would take aiohttp or httpx2, whichever is there; its errors are mapped where it takes httpx.
+    # The library would take aiohttp or httpx2, whichever is there; its errors are mapped where it
+    # takes httpx.
     http = httpx.AsyncClient(timeout=extractor.timeout_s)
     options = _package("google.genai.types", extractor.provider).HttpOptions(
         base_url=extractor.base_url or None,
@@ -225,18 +226,20 @@ def _package(name: str, provider: Provider) -> Any:
 
 
 def read_usage(answer: Mapping[str, Any]) -> tuple[str, TokensUsed]:
-    """Return the model's name (empty when it is not said) and the tokens of one answer, whatever the provider."""
+    """Return the model's name (empty when unknown) and the tokens of any provider's answer."""
     model = str(answer.get("model") or answer.get("modelVersion") or "")
     usage: object = answer.get("usage") or answer.get("usageMetadata")
     if not isinstance(usage, dict):
         return model, TokensUsed(1, 1)
     counts = cast("dict[str, object]", usage)
-    tokens_in, tokens_out = _sum(counts, _IN, _MORE_IN), _sum(counts, _OUT, _MORE_OUT)
+    tokens_in = _sum(counts, _IN, _MORE_IN)
+    tokens_out = _sum(counts, _OUT, _MORE_OUT)
     return model, TokensUsed(1, int(tokens_in + tokens_out == 0), tokens_in, tokens_out)
 
 
 def _sum(counts: Mapping[str, object], either: tuple[str, ...], more: tuple[str, ...]) -> int:
-    first = next((number for name in either if (number := _number(counts.get(name)))), 0)
+    numbers = (_number(counts.get(name)) for name in either)
+    first = next((number for number in numbers if number), 0)
     return first + sum(_number(counts.get(name)) for name in more)
 
 

@@ -1,8 +1,9 @@
-"""The graph of an entity as it is published on Neo4j: a follower of the change log that writes what SQL tables say.
+"""Publishing an entity's graph on Neo4j: a follower of the change log copies the SQL tables there.
 
-Stock Graphiti, Neo4j Browser and Bloom read it there, and Graphiti's own recipes run on it. Nothing is read back from
-it: an entry of the log names what changed, the tables say what it is now, and that is written. So every entry can be
-applied again. While Neo4j is away the memory goes on, and what was not published waits in the log.
+Stock Graphiti, Neo4j Browser and Bloom read the published graph, and Graphiti's own recipes run on
+it. PPS reads no data back from it: an entry of the log names the row that changed, and the follower
+writes the row as the tables have it now. So every entry can be applied again. While Neo4j is away,
+the memory works, and the changes wait in the log.
 """
 
 from __future__ import annotations
@@ -42,19 +43,19 @@ Connect: TypeAlias = Callable[[], Awaitable[GraphDriver]]
 _Item = TypeVar("_Item", StoredNode, StoredFact, StoredEpisode, "tuple[str, str]")
 
 ANEW = "anew"
-"""Stands in the journal for the position of a graph that is to be written from the beginning."""
+"""Stands in the journal for the position of a graph that must be written from the beginning."""
 
 WAIT_S = 2.0
-"""How long a search waits until the published graph has everything that the tables had at the call."""
+"""How long a search waits for the published graph to catch up with the tables."""
 _ENTRIES_AT_ONCE = 1_000
 _PAGE = 1_000
 _LOOK_S = 2.0
 _FIRST_RETRY_S, _LONGEST_RETRY_S = 0.25, 15.0
 _PATIENCE_S = 60.0
-"""How long one write to Neo4j may take; a connection that was cut off says nothing for much longer."""
+"""How long one write to Neo4j may take; a broken connection would hang for much longer."""
 _ENDS_WITHIN_S = 2.0
 _VECTORS_LATE_S = 1.0
-"""How long the vectors of what changed are waited for."""
+"""How long changes wait for their vectors."""
 _SAVED_AFTER_S = 10.0
 _SAVED_AFTER_ENTRIES = 256
 
@@ -63,12 +64,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class PublishingState:
-    """How far a published graph is.
+    """The progress of publishing.
 
     Attributes:
-        behind: Changes that it lacks; None while all of it is written anew.
-        waits_for: Why nothing is written now; empty while it goes on.
-        refused: Id → why Neo4j does not take it, of things that are passed over.
+        behind: Number of changes that Neo4j lacks; None while all of the graph is written again.
+        waits_for: Why publishing waits; empty while it works.
+        refused: Id → error, for the items that Neo4j refuses and that are skipped.
     """
 
     behind: int | None
@@ -76,31 +77,33 @@ class PublishingState:
     refused: dict[str, str]
 
     def problems(self) -> list[str]:
-        """Return what is wrong, in words."""
-        found = list[str]()
+        """Return the problems as sentences; empty when there are none."""
+        problems = list[str]()
         if self.waits_for:
             lacks = "all of it" if self.behind is None else counted(self.behind, "change")
-            found.append(
-                f"publishing waits: Neo4j lacks {lacks} ({self.waits_for}); the memory works without it"
+            problems.append(
+                f"publishing waits: Neo4j lacks {lacks} ({self.waits_for}); "
+                "the memory works without it"
             )
         if self.refused:
             uuid, why = next(iter(self.refused.items()))
-            found.append(
+            problems.append(
                 f"Neo4j does not take {counted(len(self.refused), 'item')}, such as {uuid}: {why}"
             )
-        return found
+        return problems
 
 
 class Publisher:
-    """Keeps one entity's group on Neo4j as its tables say. ``open`` comes first, then ``start``.
+    """Keeps one entity's group on Neo4j equal to its tables. Call ``open``, then ``start``.
 
     Args:
-        entity: Whose graph it is.
-        tables: Its graph, which is true.
+        entity: The owner of the graph.
+        tables: The entity's graph, the truth.
         connect: Returns the driver of the server; raises StoreUnavailable while it is away.
-        indexes: The entity's; recipes on Neo4j do not read them.
-        models: What recipes use.
-        counters: Where refusals of the guard are counted.
+        indexes: The entity's indexes, whose vectors are published; recipes on Neo4j do not read
+            them.
+        models: The models that recipes use.
+        counters: Counts the refusals of the guard.
     """
 
     def __init__(
@@ -134,9 +137,10 @@ class Publisher:
         self._task: asyncio.Task[None] | None = None
 
     async def open(self, *, anew: bool = False) -> None:
-        """Read how far the published graph is, and have the log name every row of the graph that changes from now on.
+        """Read the saved position, and have the log name every row of the graph that changes.
 
-        ``anew``: write all of it again. So it is where the log no longer reaches back to where it was.
+        ``anew`` writes all of the graph again. So does a saved position that the log does not
+        reach.
         """
         span = await self._journal.log_span()
         stored = await self._journal.get_meta(PUBLISHED_AT)
@@ -149,15 +153,15 @@ class Publisher:
         await self._journal.write(log_graph_rows)
 
     def start(self) -> None:
-        """Begin to publish, beside everything else."""
+        """Start publishing in the background."""
         self._stopping.clear()
         self._task = asyncio.create_task(self._run())
 
     async def stop(self) -> None:
-        """Stop publishing; what is left waits in the log.
+        """Stop publishing; the remaining changes wait in the log.
 
-        What is being written has a moment to end: a call that is cancelled leaves its connection open until it is
-        found by the garbage collector.
+        A running write gets a moment to end: a cancelled call would leave its connection open until
+        garbage collection.
         """
         if self._task is not None:
             self._stopping.set()
@@ -169,7 +173,7 @@ class Publisher:
             await self.save_position()
 
     async def begin_anew(self) -> None:
-        """Write all of it again, from an empty group."""
+        """Write all of the graph again, from an empty group."""
         await self.stop()
         self._position = self._inside = None
         self._saved = -1
@@ -179,29 +183,30 @@ class Publisher:
         self.start()
 
     def notify(self) -> None:
-        """Look at the log soon: something may have changed."""
+        """Wake the follower: the log may have new entries."""
         self._woken.set()
 
     async def state(self) -> PublishingState:
-        """Return how far the published graph is."""
+        """Return the progress of publishing."""
         behind = None
         if self._position is not None:
             behind = await self._journal.count_entries(self._position)
         return PublishingState(behind, self._waits_for if behind != 0 else "", dict(self._refused))
 
     async def save_position(self) -> int:
-        """Put the position on disk; return the one behind which the log's entries are needed."""
+        """Save the position; return the position behind which entries of the log are needed."""
         position = self._position
         if position is not None and position != self._saved:
             await self._journal.set_meta(PUBLISHED_AT, str(position))
-            self._saved, self._saved_at = position, time.monotonic()
+            self._saved = position
+            self._saved_at = time.monotonic()
         return self._needed_after if position is None else self._saved
 
     async def catch_up(self, timeout_s: float = WAIT_S) -> None:
         """Wait until the published graph has everything that the tables have now.
 
         Raises:
-            StoreUnavailable: It did not within the time; says how far it is behind.
+            StoreUnavailable: It did not catch up in time; the message says how far it is behind.
         """
         end = (await self._journal.log_span()).last
         try:
@@ -212,16 +217,20 @@ class Publisher:
                     await moved.wait()
         except TimeoutError:
             state = await self.state()
-            lacks = "is being written anew" if state.behind is None else _behind(state.behind)
-            why = f" ({state.waits_for})" if state.waits_for else ""
+            if state.behind is None:
+                progress = "is being written anew"
+            else:
+                progress = f"is {counted(state.behind, 'change')} behind"
+            reason = f" ({state.waits_for})" if state.waits_for else ""
             raise StoreUnavailable(
-                f"the graph published on Neo4j {lacks}{why}; try again, or recall with a profile of PPS's own"
+                f"the graph published on Neo4j {progress}{reason}; "
+                "try again, or recall with a profile of PPS's own"
             ) from None
 
     async def forget(self) -> bool:
-        """Give what was deleted a moment to go from Neo4j too, and tell whether it went.
+        """Wait for deletions to reach Neo4j; return whether they did.
 
-        Where Neo4j is away it goes when that is back.
+        While Neo4j is away, they wait in the log and are made when it is back.
         """
         if self._waits_for:
             return False
@@ -234,10 +243,10 @@ class Publisher:
     async def search(
         self, query: str, recipe: str, limit: int, options: SearchOptions
     ) -> GraphitiResults:
-        """Return what a recipe finds on Neo4j, once that has everything that the tables have; at most 2 s are waited.
+        """Run a recipe on Neo4j once it has caught up with the tables; wait for that 2 s at most.
 
         Raises:
-            StoreUnavailable: Neo4j is behind, and says how far, or away.
+            StoreUnavailable: Neo4j is away, or behind; the message says how far.
         """
         await self.catch_up()
         inside = await self._reach()
@@ -253,9 +262,9 @@ class Publisher:
         Raises:
             StoreUnavailable: Neo4j is away.
         """
-        found = await compare_graphs(self._source, (await self._reach()).store)
+        differences = await compare_graphs(self._source, (await self._reach()).store)
         entries = await self._journal.log_entries(self._position or 0, 100_000)
-        return found.without({entry.change.id for entry in entries})
+        return differences.without({entry.change.id for entry in entries})
 
     async def _run(self) -> None:
         retry_s = _FIRST_RETRY_S
@@ -284,7 +293,7 @@ class Publisher:
             retry_s = min(2 * retry_s, _LONGEST_RETRY_S)
 
     async def _publish(self) -> None:
-        """Apply what the log holds behind the position, until nothing is left whose vectors are made."""
+        """Apply entries of the log behind the position, up to one that waits for its vector."""
         if self._position is None:
             await self._publish_anew()
         entries: Sequence[LogEntry] = ()
@@ -305,9 +314,9 @@ class Publisher:
             await self._publish_without_vectors()
 
     async def _publish_without_vectors(self) -> None:
-        """Apply what is behind the index of vectors, as it is when a model is away; all of it is applied again later.
+        """Apply entries that still wait for their vectors; they are applied again later.
 
-        So what is deleted goes from Neo4j meanwhile, and what is new is there, found by text alone.
+        Meanwhile deleted items leave Neo4j, and new items can be found there by text.
         """
         self._ahead = max(self._ahead, self._position or 0)
         while entries := await self._journal.log_entries(self._ahead, _ENTRIES_AT_ONCE):
@@ -315,7 +324,7 @@ class Publisher:
             self._ahead = entries[-1].position
 
     def _vectors_made(self) -> int | None:
-        """Return the position of the log up to which the indexes have vectors; None where there is no model."""
+        """Return the log's position up to which the indexes have vectors; None without a model."""
         return self._indexes.positions.get("vectors")
 
     def _pass(self, position: int) -> None:
@@ -325,9 +334,10 @@ class Publisher:
         self._moved = asyncio.Event()
 
     async def _publish_anew(self) -> None:
-        """Empty the group and write all that the tables have; what changes meanwhile is in the log behind it."""
+        """Empty the group and write all rows of the tables; later changes come from the log."""
         target = await self._target()
-        end, made = (await self._journal.log_span()).last, self._vectors_made()
+        end = (await self._journal.log_span()).last
+        made = self._vectors_made()
         self._needed_after = start = end if made is None else min(end, made)
         self._refused.clear()
         await target.clear()
@@ -347,9 +357,9 @@ class Publisher:
         await self.save_position()
 
     async def _apply(self, changes: Sequence[Change]) -> None:
-        """Write the things that changed as they are now; those that are gone go first.
+        """Write changed items as they are now; delete the absent ones first.
 
-        An entry for the indexes counts for nodes and facts too: it may stand for a vector that was made late.
+        Entries for the indexes count too: such an entry may stand for a vector that was made late.
         """
         nodes = _ids(changes, "node", "graph_node")
         facts = _ids(changes, "fact", "graph_fact")
@@ -370,35 +380,37 @@ class Publisher:
         nodes = await self._source.stored_nodes(uuids)
         vectors = await self._source.node_vectors(uuids)
 
-        async def save(some: Sequence[StoredNode]) -> None:
-            await target.save_stored_nodes(some, _of(vectors, some))
+        async def save(batch: Sequence[StoredNode]) -> None:
+            await target.save_stored_nodes(batch, _vectors_of(vectors, batch))
 
         await self._save_each(nodes, save, lambda node: node.uuid)
 
     async def _save_facts(self, uuids: Sequence[str]) -> None:
-        """Save facts; an end that Neo4j lacks is saved before: its own entry may be further on in the log."""
+        """Save facts; first save those of their nodes whose entries come later in the log."""
         target = await self._target()
         facts = await self._source.stored_facts(uuids)
-        ends = [end for one in facts for end in (one.fact.subject, one.fact.object)]
-        known = await self._known_nodes(ends)
-        facts = [one for one in facts if {one.fact.subject, one.fact.object} <= known]
+        nodes: list[str] = []
+        for stored in facts:
+            nodes += (stored.fact.subject, stored.fact.object)
+        known = await self._known_nodes(nodes)
+        facts = [stored for stored in facts if {stored.fact.subject, stored.fact.object} <= known]
         vectors = await self._source.fact_vectors(uuids)
 
-        async def save(some: Sequence[StoredFact]) -> None:
-            await target.save_stored_facts(some, _of(vectors, some))
+        async def save(batch: Sequence[StoredFact]) -> None:
+            await target.save_stored_facts(batch, _vectors_of(vectors, batch))
 
-        await self._save_each(facts, save, lambda one: one.uuid)
+        await self._save_each(facts, save, lambda stored: stored.uuid)
 
     async def _save_episodes(self, uuids: Sequence[str]) -> None:
-        """Save episodes, and join each to the nodes that it mentions and to no others."""
+        """Save episodes, and make each one's mentions those of the tables."""
         target = await self._target()
         episodes = await self._source.stored_episodes(uuids)
 
-        async def save(some: Sequence[StoredEpisode]) -> None:
-            await target.save_episodes([one.episode for one in some])
+        async def save(batch: Sequence[StoredEpisode]) -> None:
+            await target.save_episodes([stored.episode for stored in batch])
 
-        await self._save_each(episodes, save, lambda one: one.uuid)
-        saved = [one.uuid for one in episodes if one.uuid not in self._refused]
+        await self._save_each(episodes, save, lambda stored: stored.uuid)
+        saved = [stored.uuid for stored in episodes if stored.uuid not in self._refused]
         mentioned = await self._source.mentioned_nodes(saved)
         async with asyncio.timeout(_PATIENCE_S):
             published = await target.mentioned_nodes(saved)
@@ -411,7 +423,7 @@ class Publisher:
         await self._save_each(new, target.save_mentions, lambda pair: pair[0])
 
     async def _known_nodes(self, uuids: Sequence[str]) -> set[str]:
-        """Return those of some nodes that Neo4j has, once it has got those that it lacked."""
+        """Save the nodes that Neo4j lacks; return the nodes that it has then."""
         wanted = list(dict.fromkeys(uuids))
         target = await self._target()
         async with asyncio.timeout(_PATIENCE_S):
@@ -429,7 +441,10 @@ class Publisher:
         save: Callable[[Sequence[_Item]], Awaitable[None]],
         uuid_of: Callable[[_Item], str],
     ) -> None:
-        """Save items together; one that Neo4j does not take is passed over and noted, so that it holds up no other."""
+        """Save items together; skip and note an item that Neo4j refuses.
+
+        After a refusal each half is saved by itself, down to the item that is refused.
+        """
         if not items:
             return
         try:
@@ -454,7 +469,7 @@ class Publisher:
         return store
 
     async def _reach(self) -> Inside:
-        """Return what is bound to the group on Neo4j, audited when it is first reached.
+        """Return the objects bound to the group on Neo4j; audit the group at the first call.
 
         Raises:
             StoreUnavailable: Neo4j is away.
@@ -465,11 +480,13 @@ class Publisher:
             driver = await self._connect()
             opened = EntityDriver(driver, "neo4j", _kept_open)
             inside = bind(self._entity, opened, self._indexes, self._models, self._counters)
-            if crossing := await inside.store.foreign_edges():
+            crossing = await inside.store.foreign_edges()
+            if crossing:
                 raise self._counters.refuse(
                     self._entity,
                     "audit",
-                    f"{crossing} edge(s) on Neo4j join this entity's published graph to another; remove them there",
+                    f"{crossing} edge(s) on Neo4j join this entity's published graph to another; "
+                    "remove them there",
                 )
             self._inside = inside
         return self._inside
@@ -480,10 +497,10 @@ def _ids(changes: Sequence[Change], *kinds: str) -> list[str]:
 
 
 async def _kept_open() -> None:
-    """Close nothing: the pool to a server is the process's."""
+    """Close nothing: the pool of connections belongs to the process."""
 
 
-def _of(
+def _vectors_of(
     vectors: dict[str, Vector], items: Sequence[StoredNode] | Sequence[StoredFact]
 ) -> dict[str, Vector]:
     return {item.uuid: vectors[item.uuid] for item in items if item.uuid in vectors}
@@ -492,7 +509,3 @@ def _of(
 def _absent(uuids: Sequence[str], present: Sequence[object]) -> list[str]:
     known = {getattr(item, "uuid") for item in present}  # noqa: B009 - nodes, facts and episodes all have one
     return [uuid for uuid in uuids if uuid not in known]
-
-
-def _behind(number: int) -> str:
-    return f"is {counted(number, 'change')} behind"

@@ -1,10 +1,11 @@
 """Import this before anything of ``graphiti_core``: it makes that first import silent and free of side effects.
 
-Graphiti reports usage by default, and at import it loads whatever ``.env`` lies in a parent folder into the
-environment of the process. Neither may happen: settings come from ``pps.config`` alone. It also logs what language
-models answered, names and text of a memory, as warnings and errors; all that it logs comes out at DEBUG. And it loads
-libraries that PPS may never need: OpenAI's, whose clients PPS makes itself where it wants any, Neo4j's, which an
-embedded home has no use for, and by httpx the command line of that, with rich. They are loaded when they are used.
+Graphiti reports usage by default, and at import it loads whatever ``.env`` lies in a parent folder
+into the environment of the process. Neither may happen: settings come from ``pps.config`` alone. It
+also logs what language models answered, names and text of a memory, as warnings and errors; all
+that it logs comes out at DEBUG. And it loads libraries that PPS may never need: OpenAI's, whose
+clients PPS makes itself where it wants any, Neo4j's, which an embedded home has no use for, and by
+httpx the command line of that, with rich. They are loaded when they are used.
 """
 
 from __future__ import annotations
@@ -121,7 +122,8 @@ def _libraries_later() -> Generator[None]:
 _load_dotenv, dotenv.load_dotenv = dotenv.load_dotenv, _load_nothing
 try:
     with warnings.catch_warnings(), _libraries_later():
-        # Its models still declare their settings in Pydantic's old way; nobody here can change that.
+        # Its models still declare their settings in Pydantic's old way; nobody here can change
+        # that.
         warnings.simplefilter("ignore", DeprecationWarning)
         import graphiti_core as graphiti_core
 finally:

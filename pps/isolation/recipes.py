@@ -1,4 +1,7 @@
-"""Graphiti's search recipes by name: over an entity's own indexes, or as they are on Neo4j. A recipe is copied for each call."""
+"""Graphiti's search recipes by name, over an entity's own indexes or on Neo4j.
+
+Each call works on its own copy of a recipe.
+"""
 
 from __future__ import annotations
 
@@ -45,26 +48,26 @@ RECIPES: tuple[str, ...] = (
     "NODE_HYBRID_SEARCH_EPISODE_MENTIONS",
     "NODE_HYBRID_SEARCH_CROSS_ENCODER",
 )
-"""All of Graphiti's but the three over communities, which no memory has."""
+"""All of Graphiti's recipes but the three over communities, which no memory has."""
 
 NO_CENTRE = "no centre is known: ordered by reciprocal rank fusion instead of node distance"
 NO_VECTORS = "no embedder is set: ordered by reciprocal rank fusion instead of MMR"
 NO_RERANKER = "no reranker is set: ordered by reciprocal rank fusion instead of the cross-encoder"
 TOO_LATE = "the reranker did not finish in time: ordered by reciprocal rank fusion"
 
-_DISTANCE_HOPS = 4  # the farthest that node distance tells apart; farther is as good as apart
+_DISTANCE_HOPS = 4  # node distance ranks up to here; nodes farther away rank like unconnected ones
 _MOST_QUERY = 8_000
 _Value = TypeVar("_Value", Node, Fact, Episode)
 
 
 class SearchOptions(TypedDict, total=False):
-    """What a search can be asked.
+    """Options of a search.
 
     Attributes:
-        center: Uuid of the node that the recipes with NODE_DISTANCE start from.
-        filters: Which nodes and facts may come back.
-        as_of: World time, aware; by default now. Facts that do not hold then are left out, and so are those of the
-            kind ``relation``.
+        center: Uuid of the node from which the recipes with NODE_DISTANCE measure.
+        filters: The nodes and facts that may come back.
+        as_of: World time, aware; now by default. Facts that do not hold then are left out, and so
+            are facts of the kind ``relation``.
     """
 
     center: str | None
@@ -74,10 +77,10 @@ class SearchOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class GraphitiResults:
-    """What a recipe found, channel by channel, best first, each with a score.
+    """The results of a recipe by channel, best first, each with a score.
 
     Attributes:
-        notes: Where a step of the recipe could not be done and what was done instead.
+        notes: The steps of the recipe that could not be done, and what was done instead.
     """
 
     nodes: tuple[tuple[Node, float], ...] = ()
@@ -87,7 +90,7 @@ class GraphitiResults:
 
 
 class Rerank(Enum):
-    """What is left for PPS to do after Graphiti's part of a recipe."""
+    """The reranking that PPS does after Graphiti's part of a recipe."""
 
     NOTHING = "nothing"
     MENTIONS = "mentions"
@@ -97,7 +100,7 @@ class Rerank(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """What a search can use: a centre node, vectors, a reranker."""
+    """Whether a search has a centre node, vectors and a reranker."""
 
     centre: bool
     vectors: bool
@@ -106,10 +109,10 @@ class Means:
 
 @dataclass(frozen=True, slots=True)
 class RecipePlan:
-    """A recipe's own copy, what PPS does after it, and what could not be done as the recipe says.
+    """A copy of a recipe, the reranking after it, and notes on steps that cannot be done.
 
     Attributes:
-        config: Its limit is twice the caller's when the list is put in order afterwards.
+        config: Its limit is twice the caller's when PPS orders the list afterwards.
     """
 
     config: SearchConfig
@@ -120,10 +123,10 @@ class RecipePlan:
 def plan(recipe: str, *, limit: int, means: Means) -> RecipePlan:
     """Return how to run a recipe.
 
-    Graphiti's node distance looks one hop far and aligns its scores for facts with nodes; its cross-encoder
-    step keeps one of several results with equal text. Both are therefore done by PPS, on the fused list.
-    Thresholds on reranked scores are lifted: the stock 0 drops what MMR and cross-encoders score below it,
-    which starves a list that could be full.
+    PPS does two steps itself, on the fused list: Graphiti's node distance reaches only one hop and
+    gives the scores of nodes to facts, and its cross-encoder step drops all but one of several
+    results with equal text. Thresholds on reranked scores are removed: MMR and cross-encoders score
+    below the stock threshold of 0, which would leave lists short.
 
     Raises:
         InvalidRequest: There is no recipe of this name.
@@ -148,7 +151,10 @@ def plan(recipe: str, *, limit: int, means: Means) -> RecipePlan:
 
 
 def _fused(config: SearchConfig, rerank: Rerank | None, otherwise: str) -> RecipePlan:
-    """Let Graphiti fuse the lists only; order them afterwards, or say why not."""
+    """Return a plan in which Graphiti only fuses the lists, and PPS reranks them.
+
+    Without ``rerank`` they stay fused, and ``otherwise`` is noted.
+    """
     if config.edge_config:
         config.edge_config.reranker = EdgeReranker.rrf
     if config.node_config:
@@ -164,16 +170,21 @@ def _fused(config: SearchConfig, rerank: Rerank | None, otherwise: str) -> Recip
 async def search_recipe(
     inside: Inside, query: str, recipe: str, limit: int, options: SearchOptions
 ) -> GraphitiResults:
-    """Return what a recipe finds; see ``IsolatedGraphitiClient.search``, which checked the centre and the limit."""
+    """Run a recipe.
+
+    ``IsolatedGraphitiClient.search`` documents it, and has checked the centre and the limit.
+    """
     if not query.strip() or len(query) > _MOST_QUERY:
         raise InvalidRequest("query", f"must be 1 to {_MOST_QUERY} characters")
-    models, center = inside.models, options.get("center")
+    models = inside.models
+    center = options.get("center")
     means = Means(center is not None, models.embedder is not None, models.reranker is not None)
     chosen = plan(recipe, limit=limit, means=means)
     filters = options.get("filters") or GraphFilters()
     at = utc(options.get("as_of") or now(), "as_of")
     filters.check()
-    # Graphiti asks for a vector whatever the recipe; without an embedder there is nothing to compare it with.
+    # Graphiti needs a vector for every recipe; without an embedder there are none to compare it
+    # with.
     vector = (
         (await asyncio.to_thread(models.embedder.embed_query, query)).tolist()
         if models.embedder
@@ -191,20 +202,22 @@ async def search_recipe(
         )
 
     with NoBreach(inside.entity), GraphitiErrors(), within(at, filters):
-        if inside.guard.search_interface is not None:  # its searches see what passes and no more
-            found = await search(chosen.config, SearchFilters())
+        if inside.guard.search_interface is not None:  # its searches apply the scope themselves
+            graphiti_results = await search(chosen.config, SearchFilters())
         else:
             if not means.vectors:
                 _leave_out_vectors(chosen.config)
-            found = await _narrowed_search(search, chosen.config, filters)
+            graphiti_results = await _narrowed_search(search, chosen.config, filters)
     inside.lock.own_groups(
-        item.group_id for channel in (found.nodes, found.edges, found.episodes) for item in channel
+        item.group_id
+        for channel in (graphiti_results.nodes, graphiti_results.edges, graphiti_results.episodes)
+        for item in channel
     )
-    results = _results(found, chosen.notes)
+    results = _results(graphiti_results, chosen.notes)
     if chosen.rerank is Rerank.DISTANCE and center is not None:
         return await _by_distance(inside, results, center, limit)
     if chosen.rerank is Rerank.MENTIONS:
-        # Graphiti put the facts in this order already, and left the scores in another.
+        # Graphiti has put the facts in this order, but not their scores.
         return replace(
             results, facts=tuple((fact, float(len(fact.episodes))) for fact, _ in results.facts)
         )
@@ -214,48 +227,55 @@ async def search_recipe(
 
 
 _Searching: TypeAlias = Callable[[SearchConfig, SearchFilters], Awaitable[SearchResults]]
-_OVER_FETCH, _MOST_FETCHED = 2, 20_000
+_OVER_FETCH = 2
+_MOST_FETCHED = 20_000
 
 
 async def _narrowed_search(
     search: _Searching, config: SearchConfig, filters: GraphFilters
 ) -> SearchResults:
-    """Return what a recipe finds of what passes, with lists as long as the recipe's limit where there is enough.
+    """Run a recipe and apply the scope, with lists up to the recipe's limit.
 
-    The database knows kinds and relations. What holds at a time, and which facts are relations, is told afterwards, so
-    more is asked for than is wanted, and more again as long as a list was cut off and lacks something.
+    The database filters by kinds and relations. Which facts hold at a time, and which are
+    relations, is checked afterwards. So the search fetches more than the limit, and runs again with
+    a larger one as long as a full list has too few results that pass.
     """
     in_database = SearchFilters(
         node_labels=list(filters.kinds) or None, edge_types=list(filters.relations) or None
     )
-    limit, fetched = config.limit, config.limit * _OVER_FETCH
+    limit = config.limit
+    fetched = limit * _OVER_FETCH
     while True:
         config.limit = fetched
-        found = await search(config, in_database)
-        narrowed = _narrowed(found, limit)
+        graphiti_results = await search(config, in_database)
+        narrowed = _narrowed(graphiti_results, limit)
         lists = (
-            (found.nodes, narrowed.nodes),
-            (found.edges, narrowed.edges),
-            (found.episodes, narrowed.episodes),
+            (graphiti_results.nodes, narrowed.nodes),
+            (graphiti_results.edges, narrowed.edges),
+            (graphiti_results.episodes, narrowed.episodes),
         )
-        lacks = any(len(all_) >= fetched and len(passing) < limit for all_, passing in lists)
-        if not lacks or fetched >= _MOST_FETCHED:
+        is_short = any(len(all_) >= fetched and len(passing) < limit for all_, passing in lists)
+        if not is_short or fetched >= _MOST_FETCHED:
             return narrowed
         fetched *= 4
 
 
-def _narrowed(found: SearchResults, limit: int) -> SearchResults:
-    """Return the first results that the scope lets pass, at most ``limit`` in each channel, with their scores."""
-    nodes = [place for place, node in enumerate(found.nodes) if node_matches(node)][:limit]
-    edges = [place for place, edge in enumerate(found.edges) if edge_matches(edge)][:limit]
-    episodes = range(min(limit, len(found.episodes)))
+def _narrowed(graphiti_results: SearchResults, limit: int) -> SearchResults:
+    """Return the first results in the scope, with scores, at most ``limit`` in each channel."""
+    nodes = [place for place, node in enumerate(graphiti_results.nodes) if node_matches(node)][
+        :limit
+    ]
+    edges = [place for place, edge in enumerate(graphiti_results.edges) if edge_matches(edge)][
+        :limit
+    ]
+    episodes = range(min(limit, len(graphiti_results.episodes)))
     return SearchResults(
-        nodes=[found.nodes[place] for place in nodes],
-        node_reranker_scores=_scores_at(found.node_reranker_scores, nodes),
-        edges=[found.edges[place] for place in edges],
-        edge_reranker_scores=_scores_at(found.edge_reranker_scores, edges),
-        episodes=[found.episodes[place] for place in episodes],
-        episode_reranker_scores=_scores_at(found.episode_reranker_scores, episodes),
+        nodes=[graphiti_results.nodes[place] for place in nodes],
+        node_reranker_scores=_scores_at(graphiti_results.node_reranker_scores, nodes),
+        edges=[graphiti_results.edges[place] for place in edges],
+        edge_reranker_scores=_scores_at(graphiti_results.edge_reranker_scores, edges),
+        episodes=[graphiti_results.episodes[place] for place in episodes],
+        episode_reranker_scores=_scores_at(graphiti_results.episode_reranker_scores, episodes),
     )
 
 
@@ -264,23 +284,26 @@ def _scores_at(scores: Sequence[float], places: Iterable[int]) -> list[float]:
 
 
 def _leave_out_vectors(config: SearchConfig) -> None:
-    """Let a recipe go by text and graph: there is no vector to compare with."""
+    """Remove the searches by vector from a recipe."""
     if config.edge_config:
         methods = config.edge_config.search_methods
         config.edge_config.search_methods = [
-            one for one in methods if one != EdgeSearchMethod.cosine_similarity
+            method for method in methods if method != EdgeSearchMethod.cosine_similarity
         ]
     if config.node_config:
         methods_of_nodes = config.node_config.search_methods
         config.node_config.search_methods = [
-            one for one in methods_of_nodes if one != NodeSearchMethod.cosine_similarity
+            method for method in methods_of_nodes if method != NodeSearchMethod.cosine_similarity
         ]
 
 
 async def _by_distance(
     inside: Inside, results: GraphitiResults, center: str, limit: int
 ) -> GraphitiResults:
-    """Order nodes and facts by hops from the centre, a fact by its nearer end; ties keep the fused order."""
+    """Order nodes and facts by hops from the centre, a fact by its nearer node.
+
+    Ties keep the fused order.
+    """
     hops = await inside.store.distances(center, _DISTANCE_HOPS)
     nodes = [(node, _closeness(hops, node.uuid)) for node, _ in results.nodes]
     facts = [(fact, _closeness(hops, fact.subject, fact.object)) for fact, _ in results.facts]
@@ -288,7 +311,7 @@ async def _by_distance(
 
 
 def _closeness(hops: Mapping[str, int], *nodes: str) -> float:
-    """Return 1 / (1 + hops) of the nearest of the nodes, in [0, 1]; 0 when none is within reach."""
+    """Return 1 / (1 + hops) for the nearest of the nodes, in [0, 1]; 0 when none is reached."""
     reached = [hops[node] for node in nodes if node in hops]
     return 1 / (1 + min(reached)) if reached else 0.0
 
@@ -296,8 +319,9 @@ def _closeness(hops: Mapping[str, int], *nodes: str) -> float:
 async def _by_reranker(
     inside: Inside, query: str, results: GraphitiResults, limit: int
 ) -> GraphitiResults:
-    """Order every channel by the reranker's score for each id: equal texts are not one."""
-    models, late = inside.models, False
+    """Order every channel by the reranker's score of each item; items with equal texts all stay."""
+    models = inside.models
+    late = False
 
     async def channel(
         values: Sequence[tuple[_Value, float]], texts: list[str]
@@ -312,7 +336,7 @@ async def _by_reranker(
         )
 
     reranked = GraphitiResults(
-        *await asyncio.gather(  # side by side: one deadline holds for all
+        *await asyncio.gather(  # at the same time: one deadline holds for all
             channel(results.nodes, [node.name for node, _ in results.nodes]),
             channel(results.facts, [fact.text for fact, _ in results.facts]),
             channel(results.episodes, [episode.content for episode, _ in results.episodes]),
@@ -322,20 +346,29 @@ async def _by_reranker(
 
 
 def _best(scored: Sequence[tuple[_Value, float]], limit: int) -> tuple[tuple[_Value, float], ...]:
-    return tuple(sorted(scored, key=lambda one: -one[1])[:limit])
+    return tuple(sorted(scored, key=lambda pair: -pair[1])[:limit])
 
 
-def _results(found: SearchResults, notes: tuple[str, ...]) -> GraphitiResults:
-    """Return Graphiti's results as PPS's values; a result without a score of its own gets the one before it, or 0."""
+def _results(graphiti_results: SearchResults, notes: tuple[str, ...]) -> GraphitiResults:
+    """Return Graphiti's results as values of PPS.
+
+    A result without a score gets the last score before it, or 0.
+    """
     return GraphitiResults(
-        _scored([node_of(node.model_dump()) for node in found.nodes], found.node_reranker_scores),
-        _scored([fact_of(edge.model_dump()) for edge in found.edges], found.edge_reranker_scores),
+        _scored(
+            [node_of(node.model_dump()) for node in graphiti_results.nodes],
+            graphiti_results.node_reranker_scores,
+        ),
+        _scored(
+            [fact_of(edge.model_dump()) for edge in graphiti_results.edges],
+            graphiti_results.edge_reranker_scores,
+        ),
         _scored(
             [
-                episode_of({**one.model_dump(), "source": one.source.value})
-                for one in found.episodes
+                episode_of({**episode.model_dump(), "source": episode.source.value})
+                for episode in graphiti_results.episodes
             ],
-            found.episode_reranker_scores,
+            graphiti_results.episode_reranker_scores,
         ),
         notes,
     )

@@ -1,4 +1,4 @@
-"""Graphiti's driver on an entity's SQL tables: every call goes through a hook, and no Cypher is run."""
+"""Graphiti's driver on an entity's SQL tables; every call goes through a hook, none runs Cypher."""
 
 from __future__ import annotations
 
@@ -26,18 +26,19 @@ NO_CYPHER = "Graphiti sent a statement: this entity's graph is in SQL tables, wh
 class SqlDriver(BoundDriver):
     """A driver that stands between Graphiti and one entity's ``GraphTables``.
 
-    The file is of one group for life, so an id needs no look-up for its owner. The hooks check the groups that
-    Graphiti names. A text on any of the four ways to a statement is refused.
+    The file is of one group for life, so an id needs no look-up for its owner. The hooks check the
+    groups that Graphiti names. A text on any of the four ways to a statement is refused.
     """
 
-    # Graphiti hands attributes over as one JSON text to drivers of this provider; no word of its dialect is run.
+    # Graphiti hands attributes over as one JSON text to drivers of this provider; no word of its
+    # dialect is run.
     provider = GraphProvider.KUZU
 
     def __init__(self, entity: EntityId, file: GraphTables, counters: IsolationCounters) -> None:
         super().__init__(entity, counters)
         self._file = file
         self.replaced_facts: dict[str, Fact] = {}
-        """Facts that a bulk save of Graphiti's replaced, as they were before the first; whoever reads them clears them."""
+        """Facts that Graphiti's bulk saves replaced, as they were before; the reader clears them."""
 
     async def free(self, ids: Collection[str]) -> bool:
         return True

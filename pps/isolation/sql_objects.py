@@ -1,7 +1,7 @@
 """Between Graphiti's objects and the rows of an entity's SQL tables.
 
-What Graphiti has no place for (kind, aliases, tags, the user's attributes) travels on its objects as one JSON text
-under the attribute ``pps``, as on the other stores; in the tables it has columns.
+What Graphiti has no place for (kind, aliases, tags, the user's attributes) travels on its objects
+as one JSON text under the attribute ``pps``, as on the other stores; in the tables it has columns.
 """
 
 from __future__ import annotations
@@ -47,20 +47,23 @@ class SqlObjects(GraphitiObjects):
         self._group = store.group
 
     async def nodes(self, uuids: Sequence[str]) -> list[EntityNode]:
-        return [entity_node(self._group, one) for one in await self._store.stored_nodes(uuids)]
+        return [entity_node(self._group, node) for node in await self._store.stored_nodes(uuids)]
 
     async def edges(self, uuids: Sequence[str]) -> list[EntityEdge]:
-        return [entity_edge(self._group, one) for one in await self._store.stored_facts(uuids)]
+        return [entity_edge(self._group, fact) for fact in await self._store.stored_facts(uuids)]
 
     async def episodes(self, uuids: Sequence[str]) -> list[EpisodicNode]:
-        return [episodic_node(self._group, one) for one in await self._store.stored_episodes(uuids)]
+        return [
+            episodic_node(self._group, episode)
+            for episode in await self._store.stored_episodes(uuids)
+        ]
 
     async def nodes_named(self, names: Iterable[str]) -> list[EntityNode]:
-        return [entity_node(self._group, one) for one in await self._reads.nodes_named(names)]
+        return [entity_node(self._group, node) for node in await self._reads.nodes_named(names)]
 
     async def latest_episodes(self, before: datetime, limit: int) -> list[str]:
         episodes = await self._reads.latest_episodes(before, limit)
-        return [one.episode.uuid for one in episodes]
+        return [stored.episode.uuid for stored in episodes]
 
     async def episodes_of_nodes(self, nodes: Sequence[str]) -> dict[str, list[str]]:
         return await self._reads.episodes_of_nodes(nodes)

@@ -1,4 +1,4 @@
-"""Graphiti's search on an entity's indexes and SQL tables, with all of its filters and with communities."""
+"""Graphiti's search on an entity's indexes and SQL tables, with its filters and communities."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ from pps.store.sql_graph import SqlGraphStore
 _TIME_COLUMNS: tuple[TimeColumn, ...] = ("valid_at", "invalid_at", "created_at", "expired_at")
 _WORD = re.compile(r"\w+")
 _MOST_HOPS = 10_000
-"""Most facts that the rerank by distance reads around its centre."""
+"""Most facts around the centre that ranking by distance reads."""
 
 
 class SqlSearch(GroupSearch):
-    """``GroupSearch`` with what only SQL tables answer.
+    """``GroupSearch`` with the searches that only SQL tables can answer.
 
-    Beside what ``GroupSearch`` does, Graphiti's filters by label, relation and time are read, communities are found
-    (there are few: their texts and vectors are compared one by one), and nodes are ranked by distance.
+    It also applies Graphiti's filters by label, relation and time, finds communities (there are
+    few, so each text and vector is compared), and ranks nodes by distance.
 
     Raises:
-        InvalidRequest: A search is filtered by ``property_filters``: attributes have no columns.
+        InvalidRequest: A search has ``property_filters``: attributes have no columns.
     """
 
     _reads: GraphitiReads = PrivateAttr()
@@ -114,15 +114,16 @@ class SqlSearch(GroupSearch):
     async def community_fulltext_search(
         self, driver: Any, query: str, group_ids: list[str] | None = None, limit: int = 100
     ) -> list[CommunityNode]:
-        """Return the communities that share most words with the query, by name and summary."""
+        """Return the communities whose name and summary share most words with the query."""
         self._check(group_ids)
-        wanted = _words(query)
-        communities = await self._tables.communities_before(None, None)
-        shared = [(len(wanted & _words(f"{one.name} {one.summary}")), one) for one in communities]
-        ranked = sorted(
-            (pair for pair in shared if pair[0]), key=lambda pair: (-pair[0], pair[1].uuid)
-        )
-        return self._community_nodes([one for _, one in ranked[:limit]])
+        query_words = _words(query)
+        matches: list[tuple[int, str, GraphitiCommunity]] = []
+        for community in await self._tables.communities_before(None, None):
+            shared = query_words & _words(f"{community.name} {community.summary}")
+            if shared:
+                matches.append((-len(shared), community.uuid, community))
+        matches.sort(key=lambda match: match[:2])
+        return self._community_nodes([community for _, _, community in matches[:limit]])
 
     async def community_similarity_search(
         self,
@@ -138,49 +139,57 @@ class SqlSearch(GroupSearch):
         vectors = await self._tables.community_vectors()
         scores = {uuid: _cosine(query, vector) for uuid, vector in vectors.items()}
         near = sorted(
-            (uuid for uuid in scores if scores[uuid] > least), key=lambda u: (-scores[u], u)
+            (uuid for uuid in scores if scores[uuid] > least),
+            key=lambda uuid: (-scores[uuid], uuid),
         )
         return self._community_nodes(await self._tables.communities(near[:limit]))
 
     async def get_embeddings_for_communities(
         self, driver: Any, communities: list[CommunityNode]
     ) -> dict[str, list[float]]:
-        vectors = await self._tables.community_vectors([one.uuid for one in communities])
+        vectors = await self._tables.community_vectors(
+            [community.uuid for community in communities]
+        )
         return {uuid: vector.tolist() for uuid, vector in vectors.items()}
 
     async def node_distance_reranker(
         self, driver: Any, node_uuids: list[str], center_node_uuid: str, min_score: float = 0
     ) -> tuple[list[str], list[float]]:
-        """Return the nodes, nearest first, with Graphiti's scores: 10 for the centre, 1 beside it, 0 elsewhere."""
+        """Return the nodes, nearest first, with Graphiti's scores.
+
+        10 for the centre, 1 for its neighbours, 0 for all others.
+        """
         touching = await self._store.facts_of_nodes([center_node_uuid], _MOST_HOPS)
         beside = {end for fact in touching for end in (fact.subject, fact.object)}
         scores = {uuid: 1.0 if uuid in beside else 0.0 for uuid in node_uuids}
         if center_node_uuid in scores:
             scores[center_node_uuid] = 10.0
-        kept = [
+        ranked = [
             uuid
             for uuid in sorted(scores, key=lambda uuid: -scores[uuid])
             if scores[uuid] >= min_score
         ]
-        return kept, [scores[uuid] for uuid in kept]
+        return ranked, [scores[uuid] for uuid in ranked]
 
     async def _allowed(self, filters: SearchFilters) -> set[str] | None:
-        """Return the facts that a filter lets through, or None when it does not restrict."""
-        wanted = _fact_filter(filters)
-        return await self._reads.facts_matching(wanted) if wanted.restricts() else None
+        """Return the facts that pass a filter, or None when it restricts nothing."""
+        fact_filter = _fact_filter(filters)
+        if not fact_filter.restricts():
+            return None
+        return await self._reads.facts_matching(fact_filter)
 
     async def _allowed_nodes(self, filters: SearchFilters | None) -> set[str] | None:
         labels = filters.node_labels if filters else None
         return await self._reads.nodes_labelled(labels) if labels else None
 
     def _community_nodes(self, communities: Sequence[GraphitiCommunity]) -> list[CommunityNode]:
-        return [community_node(self._entity.group, one) for one in communities]
+        return [community_node(self._entity.group, community) for community in communities]
 
 
 def _fact_filter(filters: SearchFilters) -> FactFilter:
     if filters.property_filters:
         raise InvalidRequest("property_filters", "are not supported: attributes have no columns")
-    restricted: list[TimeColumn] = [one for one in _TIME_COLUMNS if getattr(filters, one)]
+    restricted: list[TimeColumn] = [column for column in _TIME_COLUMNS if getattr(filters, column)]
     return FactFilter(
         uuids=filters.edge_uuids,
         relations=filters.edge_types,
@@ -192,6 +201,7 @@ def _fact_filter(filters: SearchFilters) -> FactFilter:
 
 
 def _alternatives(filters: Sequence[Sequence[DateFilter]]) -> list[list[TimeTest]]:
+    """Return Graphiti's alternatives, each a list of tests that must all hold."""
     return [_time_tests(tests) for tests in filters]
 
 
@@ -203,7 +213,7 @@ def _words(text: str) -> set[str]:
     return set(_WORD.findall(text.casefold()))
 
 
-def _cosine(one: Vector, other: Vector) -> float:
+def _cosine(left: Vector, right: Vector) -> float:
     """Return the cosine in [-1, 1]; 0 for a vector of zeros, or of another dimension."""
-    length = float(np.linalg.norm(one) * np.linalg.norm(other))
-    return float(one @ other) / length if one.shape == other.shape and length else 0.0
+    length = float(np.linalg.norm(left) * np.linalg.norm(right))
+    return float(left @ right) / length if left.shape == right.shape and length else 0.0

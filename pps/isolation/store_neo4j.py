@@ -1,4 +1,4 @@
-"""The graph of one entity on a shared Neo4j: a plain Graphiti graph that stock Graphiti reads, vectors included."""
+"""The graph of one entity on a shared Neo4j: a Graphiti graph, with vectors, for stock Graphiti."""
 
 from __future__ import annotations
 
@@ -33,16 +33,17 @@ _FIRST_DELAY_S = 0.02
 class Neo4jStore(Neo4jReads):
     """A ``GraphStore`` on Neo4j.
 
-    Each batch of a write first reads what its ids are. One of another group is NotFound; one that another group makes
-    in the same moment breaks the uniqueness of ids, and the second try finds it.
+    Each batch of a write first reads the rows of its ids. An id of another group raises NotFound.
+    An id that another group creates at the same moment violates the uniqueness constraint, and the
+    second try finds it.
     """
 
     async def save_nodes(self, nodes: Sequence[Node], vectors: Mapping[str, Vector]) -> None:
         async def work(transaction: Transaction) -> None:
             for batch in slices(_latest(nodes), _BATCH):
-                there = await self._there(transaction, cypher.NODES_THERE, batch)
+                existing = await self._there(transaction, cypher.NODES_THERE, batch)
                 rows = [
-                    _node_row(node, there.get(node.uuid))
+                    _node_row(node, existing.get(node.uuid))
                     | {"vector": _digits(vectors.get(node.uuid))}
                     for node in batch
                 ]
@@ -53,24 +54,26 @@ class Neo4jStore(Neo4jReads):
     async def save_facts(self, facts: Sequence[Fact], vectors: Mapping[str, Vector]) -> None:
         async def work(transaction: Transaction) -> None:
             for batch in slices(_latest(facts), _BATCH):
-                await self._own(
-                    transaction,
-                    cypher.OWN_NODES,
-                    (end for f in batch for end in (f.subject, f.object)),
-                )
-                there = await self._there(transaction, cypher.FACTS_THERE, batch)
-                old = [_fact_row(fact, there[fact.uuid]) for fact in batch if fact.uuid in there]
-                moved = [row for row in old if _moved(row, there[row["uuid"]])]
+                nodes = [*(fact.subject for fact in batch), *(fact.object for fact in batch)]
+                await self._own(transaction, cypher.OWN_NODES, nodes)
+                existing = await self._there(transaction, cypher.FACTS_THERE, batch)
+                old = [
+                    _fact_row(fact, existing[fact.uuid]) for fact in batch if fact.uuid in existing
+                ]
+                moved = [row for row in old if _moved(row, existing[row["uuid"]])]
                 await self._run_rows(transaction, cypher.MOVE_FACTS, moved)
                 await self._run_rows(transaction, cypher.UPDATE_FACTS, old)
-                given = [
+                vector_rows = [
                     {"uuid": row["uuid"], "vector": _digits(vectors.get(row["uuid"]))}
                     for row in old
                 ]
                 await self._run_rows(
-                    transaction, cypher.SET_FACT_VECTORS, [row for row in given if row["vector"]]
+                    transaction,
+                    cypher.SET_FACT_VECTORS,
+                    [row for row in vector_rows if row["vector"]],
                 )
-                if new := [fact for fact in batch if fact.uuid not in there]:
+                new = [fact for fact in batch if fact.uuid not in existing]
+                if new:
                     await self._run(transaction, cypher.CREATE_FACTS, **_fact_columns(new, vectors))
 
         await self._write(facts, work)
@@ -95,7 +98,7 @@ class Neo4jStore(Neo4jReads):
     async def save_stored_facts(
         self, facts: Sequence[StoredFact], vectors: Mapping[str, Vector]
     ) -> None:
-        """Create or update facts with Graphiti's attributes and reference times; as ``save_facts``."""
+        """Create or update facts with Graphiti's attributes and reference times."""
         await self.save_facts([stored.fact for stored in facts], vectors)
         special = [stored for stored in facts if stored.graphiti or stored.reference_time]
 
@@ -111,8 +114,8 @@ class Neo4jStore(Neo4jReads):
             for batch in slices(_latest(episodes), _BATCH):
                 await self._there(transaction, cypher.EPISODES_THERE, batch)
                 rows = [
-                    {"uuid": item.uuid, "data": _as_text(mapping.episode_columns(item))}
-                    for item in batch
+                    {"uuid": episode.uuid, "data": _as_text(mapping.episode_columns(episode))}
+                    for episode in batch
                 ]
                 await self._run_rows(transaction, cypher.SAVE_EPISODES, rows)
 
@@ -153,7 +156,7 @@ class Neo4jStore(Neo4jReads):
         return await self._delete(cypher.DELETE_EPISODES, uuids)
 
     async def clear(self) -> None:
-        """Delete everything of the group, in transactions of some thousands; it can be run again."""
+        """Delete everything of the group, in transactions of some thousands; can be run again."""
         for statement in cypher.CLEAR:
             while await self._clear_some(statement):
                 pass
@@ -182,9 +185,9 @@ class Neo4jStore(Neo4jReads):
         return await self._atomically(work) if uuids else 0
 
     async def _atomically(self, work: Callable[[Transaction], Awaitable[_T]]) -> _T:
-        """Run work in one transaction, again from its start when another transaction got in its way.
+        """Run work in one transaction; run it again when it conflicts with another transaction.
 
-        The work may run several times, so it computes everything from what it reads.
+        The work may run several times, so it must compute everything from what it reads.
         """
         for attempt in range(1, _TRIES + 1):
             try:
@@ -202,14 +205,14 @@ class Neo4jStore(Neo4jReads):
     async def _run_rows(
         self, transaction: Transaction, statement: str, rows: Sequence[_Row]
     ) -> None:
-        """Run a statement that unwinds rows; no rows, no statement."""
+        """Run a statement that unwinds rows; without rows, do nothing."""
         if rows:
             await self._run(transaction, statement, rows=list(rows))
 
     async def _there(
         self, transaction: Transaction, statement: str, items: Sequence[_Item]
     ) -> dict[str, _Row]:
-        """Return what is stored under the items' ids already; NotFound when any of it is another group's."""
+        """Return the stored rows of the items' ids; NotFound when one is another group's."""
         (record,) = await self._run(transaction, statement, uuids=[item.uuid for item in items])
         rows = readable(record["rows"])
         if not all(row["ours"] for row in rows):
@@ -217,7 +220,7 @@ class Neo4jStore(Neo4jReads):
         return {str(row["uuid"]): row for row in rows}
 
     async def _own(self, transaction: Transaction, statement: str, uuids: Iterable[str]) -> None:
-        """Return when every id is the group's; NotFound otherwise."""
+        """Raise NotFound unless every id is the group's."""
         for batch in slices(list(dict.fromkeys(uuids)), _BATCH):
             (row,) = await self._run(transaction, statement, uuids=list(batch))
             if row["found"] != len(batch):
@@ -225,7 +228,7 @@ class Neo4jStore(Neo4jReads):
 
 
 def _latest(items: Sequence[_Item]) -> list[_Item]:
-    """Return items with each id once: the last one given stands."""
+    """Return items with each id once: of several with the same id, the last."""
     return list({item.uuid: item for item in items}.values())
 
 
@@ -247,23 +250,25 @@ def _fact_row(fact: Fact, stored: _Row) -> _Row:
 
 
 def _stored_node_row(stored: StoredNode, existing: _Row | None) -> _Row:
-    node, kept = stored.node, _as_properties(stored.graphiti)
+    node = stored.node
+    properties = _as_properties(stored.graphiti)
     labels = sorted({*mapping.node_labels(node), *stored.labels})
     data = {
-        **kept,
+        **properties,
         **_as_text(mapping.node_columns(node)),
-        mapping.ATTRIBUTE: mapping.node_pps(node, kept),
+        mapping.ATTRIBUTE: mapping.node_pps(node, properties),
     }
     dropped = [label for label in existing["labels"] if label not in labels] if existing else []
     return {"uuid": node.uuid, "labels": labels, "dropped": dropped, "data": data}
 
 
 def _stored_fact_row(stored: StoredFact) -> _Row:
-    fact, kept = stored.fact, _as_properties(stored.graphiti)
+    fact = stored.fact
+    properties = _as_properties(stored.graphiti)
     data = {
-        **kept,
+        **properties,
         **_as_text(mapping.fact_columns(fact)),
-        mapping.ATTRIBUTE: mapping.fact_pps(fact, kept),
+        mapping.ATTRIBUTE: mapping.fact_pps(fact, properties),
     }
     if stored.reference_time is not None:
         data["reference_time"] = stored.reference_time
@@ -271,12 +276,12 @@ def _stored_fact_row(stored: StoredFact) -> _Row:
 
 
 def _as_properties(attributes: Mapping[str, JSON]) -> _Row:
-    """Return the attributes that can be properties: texts, numbers, truth values and lists of texts."""
+    """Return the attributes that can be properties: texts, numbers, booleans and lists of texts."""
     return {
         name: value
         for name, value in attributes.items()
         if isinstance(value, (str, int, float, bool))
-        or (isinstance(value, list) and value and all(isinstance(one, str) for one in value))
+        or (isinstance(value, list) and value and all(isinstance(text, str) for text in value))
     }
 
 
@@ -289,7 +294,8 @@ def _fact_columns(facts: Sequence[Fact], vectors: Mapping[str, Vector]) -> dict[
         "objects": mapping.joined([fact.object for fact in facts]),
         "episodes": mapping.joined([" ".join(fact.episodes) for fact in facts]),
         **{
-            name: mapping.joined([_text(one[name]) for one in times]) for name in mapping.FACT_TIMES
+            name: mapping.joined([_text(times_of_fact[name]) for times_of_fact in times])
+            for name in mapping.FACT_TIMES
         },
         "names": [fact.relation for fact in facts],
         "facts": [fact.text for fact in facts],
@@ -299,7 +305,7 @@ def _fact_columns(facts: Sequence[Fact], vectors: Mapping[str, Vector]) -> dict[
 
 
 def _as_text(columns: Mapping[str, Any]) -> _Row:
-    """Return columns with times as ISO text, which the driver sends ten times as fast."""
+    """Return columns with times as ISO text, which the driver sends ten times faster."""
     return {
         name: value.isoformat() if isinstance(value, datetime) else value
         for name, value in columns.items()
@@ -311,7 +317,7 @@ def _text(moment: datetime | None) -> str:
 
 
 def _digits(vector: Vector | None) -> str | None:
-    """Return a vector as text, exact to the bit: the driver takes far longer to send numbers."""
+    """Return a vector as text, exact to the bit: the driver sends numbers far more slowly."""
     if vector is None:
         return None
     numbers = np.ascontiguousarray(vector, dtype=np.float32)
