@@ -151,12 +151,12 @@ class GraphStore(ABC):
 
     async def mentioned_nodes(self, episodes: Sequence[str]) -> dict[str, list[str]]:
         """Return episode uuid → uuids of the nodes it mentions, in uuid order; an episode without any is absent."""
-        found: dict[str, list[str]] = {}
+        grouped: dict[str, list[str]] = {}
         for episode, node in sorted(
             {(row["episode"], row["node"]) for row in await self._mentions(episodes)}
         ):
-            found.setdefault(str(episode), []).append(str(node))
-        return found
+            grouped.setdefault(str(episode), []).append(str(node))
+        return grouped
 
     async def distances(self, center: str, max_hops: int) -> dict[str, int]:
         """Return the hops from ``center`` (0) to every node within ``max_hops``, both directions.
@@ -322,5 +322,5 @@ def slices(items: Sequence[_T], size: int) -> list[Sequence[_T]]:
 
 
 def _vectors(rows: Rows) -> dict[str, Vector]:
-    found = {str(row["uuid"]): vector_of(row["vector"]) for row in rows}
-    return {uuid: vector for uuid, vector in found.items() if vector is not None}
+    vectors = {str(row["uuid"]): vector_of(row["vector"]) for row in rows}
+    return {uuid: vector for uuid, vector in vectors.items() if vector is not None}

@@ -112,13 +112,13 @@ def fact_pps(fact: Fact, foreign: Mapping[str, Any] | None = None) -> str:
 
 
 def _precisions(fact: Fact) -> dict[str, str]:
-    """Return the precisions that the times alone do not tell: midnight is a day, and any other time an instant."""
-    found: dict[str, str] = {}
+    """Return the precisions that differ from what a time implies: midnight a day, else an instant."""
+    precisions: dict[str, str] = {}
     for name in _WORLD_TIMES:
         at: datetime | None = getattr(fact, name)
         if at is not None and is_midnight(at) and precision_of(at) != "day":
-            found[name] = precision_of(at)
-    return found
+            precisions[name] = precision_of(at)
+    return precisions
 
 
 def attributes_text(pps: str, foreign: Mapping[str, Any]) -> str:
@@ -210,8 +210,8 @@ def mention_id(group: str, episode: str, node: str) -> str:
 
 def in_order(items: Iterable[_Item], uuids: Iterable[str]) -> list[_Item]:
     """Return items in the order of the uuids asked; absent left out, repeated ids once."""
-    found = {item.uuid: item for item in items}
-    return [found[uuid] for uuid in dict.fromkeys(uuids) if uuid in found]
+    items_by_id = {item.uuid: item for item in items}
+    return [items_by_id[uuid] for uuid in dict.fromkeys(uuids) if uuid in items_by_id]
 
 
 def parse_cursor(cursor: str) -> tuple[datetime | None, str]:
@@ -240,13 +240,17 @@ def _is_kind(label: str) -> bool:
 def own_attributes(
     attributes: Mapping[str, JSON], foreign: Mapping[str, Any] | None
 ) -> dict[str, JSON]:
-    """Return the user's own attributes: those that Graphiti's pipeline (``foreign``) does not keep with the same value.
+    """Return the attributes that ``foreign``, those of Graphiti's pipeline, has not with the same value.
 
     Raises:
         InvalidRequest: A name is a column's of Graphiti, or begins with ``_``.
     """
-    kept = foreign or {}
-    own = {key: value for key, value in attributes.items() if key not in kept or kept[key] != value}
+    graphiti = foreign or {}
+    own = {
+        key: value
+        for key, value in attributes.items()
+        if key not in graphiti or graphiti[key] != value
+    }
     for key in own:
         if key in _REFUSED or key.startswith("_"):
             raise InvalidRequest(

@@ -126,7 +126,7 @@ def _import_quietly() -> None:
         with loading():
             importlib.import_module("chromadb")
     except ValidationError as error:
-        names = ", ".join(str(one["loc"][0]).upper() for one in error.errors())
+        names = ", ".join(str(problem["loc"][0]).upper() for problem in error.errors())
         raise ConfigError(
             f"{names}: set in the environment or in a .env file of this folder, read by Chroma and refused there; "
             "unset it for pps"
@@ -141,9 +141,9 @@ def chroma_errors(folder: Path) -> Generator[None]:
     except BaseException as error:
         if not _is_chromas(error):
             raise
-        said = (str(error).strip().splitlines() or [""])[0][:200]
+        first_line = (str(error).strip().splitlines() or [""])[0][:200]
         raise StoreError(
-            f"the vector index in {folder} failed ({type(error).__name__}: {said}); "
+            f"the vector index in {folder} failed ({type(error).__name__}: {first_line}); "
             "`pps reindex` rebuilds it from the journal, the anchors and the graph"
         ) from error
 
@@ -185,12 +185,15 @@ class Blanking:
 
 
 def _rooms(header: Path) -> Iterator[tuple[Path, int]]:
-    """Yield the files of a graph that have room, and where it begins; none when the header is of another format."""
+    """Yield the files of a graph with free room, and where it begins.
+
+    Nothing for a header of another format.
+    """
     with header.open("rb") as file:
-        found = file.read(_HEADER.size)
-    if len(found) < _HEADER.size:
+        content = file.read(_HEADER.size)
+    if len(content) < _HEADER.size:
         return
-    version, _, room, rows, width = _HEADER.unpack(found)
+    version, _, room, rows, width = _HEADER.unpack(content)
     if version == _VERSION and rows < room:
         yield header.with_name("length.bin"), rows * _LENGTH_BYTES
         yield header.with_name("data_level0.bin"), rows * width

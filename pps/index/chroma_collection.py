@@ -1,9 +1,10 @@
-"""One collection of vectors in Chroma: ids and vectors only, made of the rows in ``vectors.db`` and made again of them.
+"""One collection of vectors in Chroma: ids and vectors only, made from the rows in ``vectors.db``.
 
-Chroma's own filters walk its graph of neighbours until enough allowed rows are met: 10 times the price of a plain query
-at any share of allowed rows (50,000 rows). So a few allowed rows are read and scored exactly; for many, more rows are
-asked for than needed and those not allowed are dropped. Only when that comes back short, because what is allowed lies
-far from the query, is Chroma told the rows.
+Chroma's own filters walk its graph of neighbours until they have met enough allowed rows: that
+takes 10 times as long as a plain query, at any share of allowed rows (50,000 rows). So a few
+allowed rows are read and scored exactly. For many, the query fetches more rows than needed and
+drops those that are not allowed. Only if too few remain, because the allowed rows are far from the
+query, does Chroma get their ids.
 """
 
 from __future__ import annotations
@@ -24,18 +25,23 @@ from pps.index.vector_rows import RowKey, RowStore
 from pps.models.protocols import Matrix, Vector
 
 SLICE = 256
-"""Rows of one upsert. Chroma keeps the interpreter until they are on disk, and nothing is answered then: 0.33 s for
-1,000 rows, 0.13 for these, which take a quarter more time a row; half as many take half as much again, for 0.1 s."""
+"""Rows of one upsert. Chroma blocks the interpreter until they are on disk, so no request is
+answered: 0.33 s for 1,000 rows, 0.13 s for these, which take a quarter more time per row. Half as
+many rows take half as much time again per row, for 0.1 s."""
 _BATCH = 1000
 _FEW = 400
-"""Rows that are scored exactly: the graph reads as many for every query (``ef_search``), and may miss the nearest."""
+"""Most rows that are scored exactly.
+
+The graph reads as many for every query (``ef_search``), and may miss the nearest.
+"""
 _PRICE = 3.0
-"""What it costs to rank one more row in the graph and drop it, over reading one and scoring it, times the
-surplus: with ``m`` allowed of ``size`` rows, scoring costs ``m`` and dropping ``_PRICE * k * size / m``."""
+"""Cost of ranking and dropping a row of the graph, in units of reading and scoring a row, times the
+surplus: with ``m`` allowed of ``size`` rows, scoring costs ``m`` and dropping ``_PRICE * k * size /
+m``."""
 _SURPLUS = 3.0
 _MARGIN = 20
 _WIDEST = 2000
-"""Rows past which telling Chroma the allowed ones is cheaper than asking for more."""
+"""Most rows to fetch; beyond, giving Chroma the ids of the allowed rows is cheaper."""
 
 Scored = list[tuple[RowKey, float]]
 """Rows with their cosine."""
@@ -51,7 +57,7 @@ class VectorHit:
 
 
 class ChromaCollection:
-    """One collection in a folder of its own. Writes take turns; queries run beside them."""
+    """One collection in its own folder. Writes take turns; queries run at the same time."""
 
     def __init__(
         self, folder: Path, name: str, rows: RowStore, marks: Mapping[str, Number], *, make: bool
@@ -82,13 +88,13 @@ class ChromaCollection:
 
     @staticmethod
     def erase(folder: Path) -> None:
-        """Take a collection's files away."""
+        """Delete a collection's files."""
         with chroma_errors(folder):
             if folder.exists():
                 shutil.rmtree(folder)
 
     def put(self, keys: Sequence[RowKey], matrix: Matrix, drop: Sequence[RowKey] = ()) -> None:
-        """Add rows or replace their vectors, and drop others; absent ones are no error."""
+        """Add rows or replace their vectors; drop other rows, of which absent ones are no error."""
         with chroma_errors(self._folder):
             for at in range(0, len(drop), _BATCH):
                 self._chroma.delete([_id(key) for key in drop[at : at + _BATCH]])
@@ -98,7 +104,7 @@ class ChromaCollection:
             self._blanking.blank()
 
     def hits(self, probe: Vector, k: int, allowed: AbstractSet[str] | None) -> list[VectorHit]:
-        """Return the best owners, best first; fewer than ``k`` only when no more exist."""
+        """Return the ``k`` best owners, best first; fewer only when no more exist."""
         size = self._rows.sizes().get(self._name, 0)
         if size == 0:
             return []
@@ -120,48 +126,48 @@ class ChromaCollection:
         return best_owners(self._ranked(probe, k, len(keys), keys), k)
 
     def close(self) -> None:
-        """Give back Chroma's threads and files; what it saved is blanked, as it may save once more."""
+        """Release threads and files, and blank deleted vectors: Chroma may save while it closes."""
         with chroma_errors(self._folder):
             self._client.close()
-            Blanking(
-                self._folder
-            ).blank()  # every graph: of two saves in one tick of the clock it saw one
+            # A new object blanks every graph: the old one sees two saves in a clock tick as one.
+            Blanking(self._folder).blank()
 
     def _ranked(
         self, probe: Vector, k: int, size: int, among: list[RowKey] | None = None
     ) -> Scored:
-        """Rank more and more rows, of all or of some, until they are of ``k`` owners or all are seen."""
+        """Rank more and more rows until they have ``k`` owners or all (of ``among``) are ranked."""
         n = k
         while size:
             n = min(n, size)
-            found = self._nearest(probe, n, among)
-            if len({owner for (owner, _), _ in found}) >= k:
-                return found
-            if n >= size or len(found) < n:
-                return self._completed(probe, found, among or self._rows.keys(self._name))
+            scored = self._nearest(probe, n, among)
+            if len({owner for (owner, _), _ in scored}) >= k:
+                return scored
+            if n >= size or len(scored) < n:
+                return self._completed(probe, scored, among or self._rows.keys(self._name))
             n *= 2
         return []
 
     def _nearest(self, probe: Vector, n: int, among: Sequence[RowKey] | None = None) -> Scored:
         """Return about the ``n`` rows most like a probe, best first.
 
-        A few rows of a graph of neighbours cannot be reached from everywhere, so it can be fewer than exist.
+        A few rows of a graph of neighbours cannot be reached from everywhere, so it can be fewer
+        than exist.
         """
         with chroma_errors(self._folder):
-            found = self._chroma.query(
+            answer = self._chroma.query(
                 query_embeddings=[probe],
                 ids=None if among is None else [_id(key) for key in among],
                 n_results=n,
                 include=["distances"],
             )
-        pairs = zip(found["ids"][0], found["distances"][0], strict=True)
+        pairs = zip(answer["ids"][0], answer["distances"][0], strict=True)
         return [(_key(row), 1.0 - distance) for row, distance in pairs]
 
-    def _completed(self, probe: Vector, found: Scored, keys: list[RowKey]) -> Scored:
-        """Add, exactly scored, the rows that the graph did not reach."""
-        missing = set(keys).difference(key for key, _ in found)
+    def _completed(self, probe: Vector, scored: Scored, keys: list[RowKey]) -> Scored:
+        """Add the rows that the graph did not reach, scored exactly."""
+        missing = set(keys).difference(key for key, _ in scored)
         rest = self._scored(probe, {owner for owner, _ in missing})
-        return found + [(key, similarity) for key, similarity in rest if key in missing]
+        return scored + [(key, similarity) for key, similarity in rest if key in missing]
 
     def _scored(self, probe: Vector, owners: AbstractSet[str] | None) -> Scored:
         """Score every row of the owners, or of all, exactly."""
@@ -176,30 +182,33 @@ class ChromaCollection:
 
 
 def listing(folder: Path) -> str:
-    """Return the files of a folder with their sizes as JSON; none of a folder that is not there."""
+    """Return the files of a folder with their sizes as JSON; none for an absent folder."""
     files = sorted(file for file in folder.rglob("*") if file.is_file())
     return json.dumps({str(file.relative_to(folder)): file.stat().st_size for file in files})
 
 
 def _own(
-    found: Sequence[Collection], folder: Path, name: str, marks: Mapping[str, Number]
+    collections: Sequence[Collection], folder: Path, name: str, marks: Mapping[str, Number]
 ) -> Collection:
-    """Return the one collection of a folder when it is the owner's, of its model and of this name."""
-    if any((one.metadata or {}).get("pps_group") != marks["pps_group"] for one in found):
+    """Return the only collection of a folder; it must have the entity's group, model and name."""
+    if any(
+        (collection.metadata or {}).get("pps_group") != marks["pps_group"]
+        for collection in collections
+    ):
         raise IsolationError(f"{folder} holds the vectors of another entity")
-    if [(one.name, one.metadata) for one in found] != [(name, marks)]:
+    if [(collection.name, collection.metadata) for collection in collections] != [(name, marks)]:
         raise StoreError(
             f"the graph in {folder} is gone, or of another model or collection than its rows"
         )
-    return found[0]
+    return collections[0]
 
 
 def best_owners(
-    found: Iterable[tuple[RowKey, float]], k: int, allowed: AbstractSet[str] | None = None
+    scored: Iterable[tuple[RowKey, float]], k: int, allowed: AbstractSet[str] | None = None
 ) -> list[VectorHit]:
-    """Return the ``k`` best owners of some rows, best first, each by its best part."""
+    """Return the ``k`` best owners of scored rows, best first, each by its best part."""
     best: dict[str, tuple[float, int]] = {}
-    for (owner, part), similarity in found:
+    for (owner, part), similarity in scored:
         if allowed is not None and owner not in allowed:
             continue
         if owner not in best or (-similarity, part) < (-best[owner][0], best[owner][1]):
@@ -212,7 +221,7 @@ def best_owners(
 
 
 def _id(key: RowKey) -> str:
-    """Return the id in Chroma; the part comes first, so that an owner may contain anything."""
+    """Return the id in Chroma; the part comes first, so that an owner may contain colons."""
     return f"{key[1]}:{key[0]}"
 
 

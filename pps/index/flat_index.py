@@ -25,7 +25,9 @@ from pps.models.protocols import Matrix, Vector
 _ROOM = 64
 _ALL_SCORED = 8_192
 """Rows up to which all are scored: comparing codes saves nothing."""
-_SHARE, _TIMES, _MOST_SCORED = 25, 10, 2_000
+_SHARE = 25
+_TIMES = 10
+_MOST_SCORED = 2_000
 """Of more, so many of those with the nearest codes are scored: one in 25, between 10 and 30 for each that is wanted,
 and up to 2,000 however few are wanted."""
 _AS_QUICK = 4
@@ -84,9 +86,9 @@ class FlatIndex:
         """Return the best owners, best first: more and more rows are taken until they are of ``k`` owners or all."""
         n = k
         while True:
-            found = self.nearest(probe, n, allowed)
-            if len(found) < n or len({owner for (owner, _), _ in found}) >= k:
-                return best_owners(found, k)
+            hits = self.nearest(probe, n, allowed)
+            if len(hits) < n or len({owner for (owner, _), _ in hits}) >= k:
+                return best_owners(hits, k)
             n *= 2
 
     def nearest(self, probe: Vector, n: int, owners: AbstractSet[str] | None = None) -> Scored:
@@ -97,21 +99,21 @@ class FlatIndex:
             n: Most rows.
             owners: Only their rows; None allows all.
         """
-        rows, unit = self._rows, (probe / np.linalg.norm(probe)).astype(np.float32)
+        rows = self._rows
+        unit = (probe / np.linalg.norm(probe)).astype(np.float32)
         now = rows.now
         count = now.count
         if owners is None:
             return rows.nearest(unit, n, now.places())
         wider = _most(n, min(len(owners), count)) * count // max(1, len(owners))
-        if (
-            len(owners) > wider
-        ):  # looking up each of them takes longer than passing over some of the nearest
+        # Looking up many owners takes longer than skipping rows among the nearest.
+        if len(owners) > wider:
             best = rows.best(
                 rows.near(unit, wider, now.places()), unit, max(n, 2 * n * count // len(owners))
             )
-            found = [hit for hit in best if hit[0][0] in owners]
-            if len(found) >= n:
-                return found[:n]
+            of_owners = [hit for hit in best if hit[0][0] in owners]
+            if len(of_owners) >= n:
+                return of_owners[:n]
         return rows.nearest(unit, n, rows.of(owners))
 
 
@@ -200,7 +202,7 @@ class _Rows:
             if older is not None:
                 alive[older] = False
             self._places[key[0]] = (
-                *(one for one in self._places.get(key[0], ()) if one != older),
+                *(other for other in self._places.get(key[0], ()) if other != older),
                 place,
             )
         self._change(alive)
@@ -217,7 +219,7 @@ class _Rows:
             if place is None:
                 continue
             alive[place] = False
-            rest = tuple(one for one in self._places[key[0]] if one != place)
+            rest = tuple(other for other in self._places[key[0]] if other != place)
             if rest:
                 self._places[key[0]] = rest
             else:
@@ -284,10 +286,10 @@ class SimHash:
 
     def distances(self, codes: Codes, probe: Vector) -> NDArray[np.uint16]:
         """Return how many bits of each code, 0 to BITS, differ from a vector's."""
-        found = np.zeros(codes.shape[1], dtype=np.uint16)
+        distances = np.zeros(codes.shape[1], dtype=np.uint16)
         for row, word in zip(codes, self.codes(probe[np.newaxis])[:, 0], strict=True):
-            found += np.bitwise_count(row ^ word)
-        return found
+            distances += np.bitwise_count(row ^ word)
+        return distances
 
 
 @cache

@@ -1,4 +1,4 @@
-"""Both indexes of one entity behind asynchronous methods; the work runs in a few shared threads."""
+"""Both indexes of one entity, with asynchronous methods that work in a few shared threads."""
 
 from __future__ import annotations
 
@@ -28,29 +28,30 @@ Search: TypeAlias = "tuple[Callable[[], object], asyncio.Future[object]]"
 Rebuild: TypeAlias = Literal["no", "vectors", "all"]
 Cleared: TypeAlias = Literal["text", "vectors", "all"]
 Follower: TypeAlias = Literal["text", "vectors"]
-"""What follows the change log, each at its own position."""
+"""The indexes that follow the change log, each at its own position."""
 FOLLOWERS: tuple[Follower, ...] = ("text", "vectors")
 Index: TypeAlias = Literal["text", "vectors", "fields", "all"]
-"""Which is made anew; that of fields lies in the journal."""
+"""The index to make anew; the index of fields lies in the journal."""
 
 _THREADS = 4
 _TURNS_GATHERED = 2
-"""Turns of the event loop in which searches are gathered for one thread: what a recall asks for at
-once is asked by tasks, some of which begin a turn or two later. A turn takes some microseconds."""
+"""Turns of the event loop in which searches are gathered for one thread: a recall starts its
+searches in tasks, some of which begin a turn or two later. A turn takes some microseconds."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class IndexDoc:
-    """What one owner is found by in one collection.
+    """The searchable text and vectors of one owner in one collection.
 
     Attributes:
-        kind: What the owner is.
-        text: What full text finds it by; empty with an empty title leaves it out of the text index.
-        title: A name, which counts twice as much.
+        kind: The kind of the owner.
+        text: The text for full-text search; empty together with an empty title leaves the owner out
+            of the text index.
+        title: A name, which counts twice as much as the text.
         at: A time in microseconds since 1970 UTC.
-        passages: The parts that were embedded, one a row of ``vectors``; they are not kept here.
+        passages: The embedded parts, one for each row of ``vectors``; they are not stored.
         vectors: Shape (parts, dimension); None or no rows leaves the owner out of the vector index.
-        keeps_vectors: The vector index stays as it is.
+        keeps_vectors: Leave the vector index as it is.
     """
 
     kind: ItemKind
@@ -66,7 +67,7 @@ class IndexDoc:
 
 @dataclass(frozen=True, slots=True)
 class TextQuery:
-    """One of several searches of the text index; the fields are those of ``TextIndex.search``."""
+    """A query of the text index; the fields are the arguments of ``TextIndex.search``."""
 
     collection: str
     text: str
@@ -76,11 +77,11 @@ class TextQuery:
 
 @dataclass(frozen=True, slots=True)
 class IndexSettings:
-    """How indexes are kept.
+    """Settings of indexes.
 
     Attributes:
-        language: As for ``TextIndex.open``.
-        vectors_in_memory: As for ``VectorIndex.open``.
+        language: See ``TextIndex.open``.
+        vectors_in_memory: See ``VectorIndex.open``.
     """
 
     language: str = "english"
@@ -88,7 +89,7 @@ class IndexSettings:
 
 
 def index_threads(count: int = _THREADS) -> ThreadPoolExecutor:
-    """Return threads for any number of entities' indexes; whoever makes them shuts them down."""
+    """Return threads for any number of entities' indexes; the caller shuts them down."""
     return ThreadPoolExecutor(max_workers=count, thread_name_prefix="pps-index")
 
 
@@ -96,9 +97,9 @@ class EntityIndexes:
     """An entity's text and vectors: ``text/``, ``vectors.db`` and ``chroma/`` in its data folder.
 
     All methods may run at once. Changes (``apply``, ``purge``, ``clear``) take turns; searches run
-    beside them and see a change when its call has returned. A call that is cancelled runs on in its
+    at the same time and see a change when its call has returned. A cancelled call runs on in its
     thread; ``close`` waits for it. Searches of one index that start together share a thread: a
-    recall starts about twenty, and a change of threads for each costs more than the searches.
+    recall starts about twenty, and switching threads for each costs more than the searches.
     """
 
     def __init__(
@@ -136,14 +137,15 @@ class EntityIndexes:
         Args:
             folder: The data folder; the files of both are made in it.
             group: The entity's group; indexes of another are refused.
-            fingerprint: Of the embedder; None when there is no model, then vectors are left untouched.
-            kept: How they are kept; None is as by default.
-            executor: Threads to work in, shared by entities; None makes a few of its own.
-            rebuild: Start ``vectors`` or ``all`` anew, empty: for an index that cannot be opened or is
-                another model's. What was in it comes back from journal, anchors and graph only.
+            fingerprint: Of the embedder; None without a model, which leaves vectors untouched.
+            kept: Settings of the indexes; None for the defaults.
+            executor: Threads to work in, shared by entities; None makes own threads.
+            rebuild: Start ``vectors`` or ``all`` empty: for an index that cannot be opened or is
+                another model's. Its content can only be made again from journal and anchors.
 
         Raises:
-            ConfigError, IsolationError, StoreConflict, StoreError: As the two indexes say.
+            ConfigError, IsolationError, StoreConflict, StoreError: As ``TextIndex.open`` and
+                ``VectorIndex.open``.
         """
         threads = executor or index_threads()
         opening = asyncio.get_running_loop().run_in_executor(
@@ -152,9 +154,7 @@ class EntityIndexes:
         try:
             text, vectors = await asyncio.shield(opening)
         except BaseException:
-            opening.add_done_callback(
-                _close_unclaimed
-            )  # a cancelled caller's indexes are given back
+            opening.add_done_callback(_close_unclaimed)  # the caller was cancelled
             if executor is None:
                 threads.shutdown(wait=False)
             raise
@@ -162,25 +162,25 @@ class EntityIndexes:
 
     @property
     def has_vectors(self) -> bool:
-        """False when there is no model: then vector searches find nothing and ``apply`` takes text only."""
+        """False without a model: then vector searches find nothing, and ``apply`` takes text only."""
         return self._vectors is not None
 
     def keep_namespace(self) -> None:
-        """Have the entity's namespace in Chroma made, in the background, where there is none."""
+        """Make the entity's namespace in Chroma in the background, if it is absent."""
         if self._vectors is not None:
             self._vectors.keep_namespace()
 
     @property
     def positions(self) -> Mapping[Follower, int]:
-        """The position of the change log up to which each follower has everything; none of vectors without a model."""
+        """Follower → its position in the change log; without a model, there is none of vectors."""
         return self._positions
 
     async def follow(self, dropped: int) -> None:
         """Begin to follow the change log: read the positions that were saved.
 
         Args:
-            dropped: The position up to which the log's entries were dropped. An index that an earlier PPS made has no
-                position and is at this one; an empty one is at 0.
+            dropped: The position up to which the log's entries were dropped. An index of an earlier
+                PPS has no position and starts at this one; an empty index starts at 0.
         """
         for name, index in self._following():
             saved = await self._run(index.position)
@@ -190,14 +190,15 @@ class EntityIndexes:
             self._positions[name] = self._saved[name] = saved
 
     def passed(self, followers: Iterable[Follower], position: int) -> None:
-        """Note that followers have applied the log up to a position; ``save_positions`` puts it on disk."""
+        """Note that followers have applied the log up to a position; see ``save_positions``."""
         self._positions.update(dict.fromkeys(followers, position))
 
     async def save_positions(self) -> int:
-        """Save how far the followers are; return the position that each of them has passed.
+        """Save the followers' positions; return the position that all of them have passed.
 
         Raises:
-            StoreError: A disk refused. What is not saved is applied again after the next start.
+            StoreError: A disk failed. Entries behind a saved position are applied again after a
+                start.
         """
         async with self._changing:
             for name, index in self._following():
@@ -219,28 +220,26 @@ class EntityIndexes:
         deletes: Iterable[tuple[str, str]] = (),
         to: Collection[Follower] = FOLLOWERS,
     ) -> None:
-        """Make each document all that its owner has in its collection, and drop ``(collection, owner)`` pairs.
+        """Replace the owners' documents in their collections; drop ``(collection, owner)`` pairs.
 
-        On disk and findable when it returns; safe to repeat. When it raises, some of it may have been done. Only the
-        followers ``to`` change.
+        On disk and searchable when it returns; safe to repeat. After an error, a part may have been
+        done. Only the followers ``to`` change.
 
         Raises:
-            StoreUnavailable: An index or its disk failed. That is never one document's fault: try again when
-                what the message says is mended.
-            StoreConflict: Somebody else writes an index.
+            StoreUnavailable: An index or its disk failed, never because of one document: try again
+                when the cause in the message is mended.
+            StoreConflict: Another process writes an index.
         """
-        docs, gone = (
-            _by_collection((doc.collection, doc) for doc in upserts),
-            _by_collection(deletes),
-        )
+        docs = _by_collection((doc.collection, doc) for doc in upserts)
+        gone = _by_collection(deletes)
         work: list[Callable[[], None]] = []
         if self._vectors is not None and "vectors" in to:
             work += [partial(_apply_vectors, self._vectors, docs, gone)]  # first: it takes longest
-        # Waiting for the disk is most of the rest, and every collection's files are its own.
+        # The rest mostly waits for the disk, and every collection has its own files.
         if "text" in to:
             work += [
-                partial(_apply_text, self._text, each, docs.get(each, []), gone.get(each, []))
-                for each in dict.fromkeys((*docs, *gone))
+                partial(_apply_text, self._text, name, docs.get(name, []), gone.get(name, []))
+                for name in dict.fromkeys((*docs, *gone))
             ]
         async with self._changing:
             for outcome in await asyncio.gather(*map(self._run, work), return_exceptions=True):
@@ -252,13 +251,13 @@ class EntityIndexes:
     async def text_search(
         self, collection: str, query: str, k: int, allowed: AbstractSet[str] | None = None
     ) -> list[TextHit]:
-        """Return the ``k`` owners that match any word of a text best; as ``TextIndex.search``."""
+        """Return the ``k`` owners that match any word of a text best; see ``TextIndex.search``."""
         if self._closing is None and k > 0 and self._text.is_empty(collection):
             return []  # at once: a thread costs more than that
         return await self._search("text", lambda: self._text.search(collection, query, k, allowed))
 
     async def text_searches(self, queries: Sequence[TextQuery]) -> list[list[TextHit]]:
-        """Return the hits of each query, as ``text_search``, all searched in one thread."""
+        """Return the hits of each query, as ``text_search``; one thread searches for all."""
         if self._closing is None and all(
             query.k <= 0 or self._text.is_empty(query.collection) for query in queries
         ):
@@ -272,13 +271,13 @@ class EntityIndexes:
         )
 
     async def text_terms(self, collection: str, initials: str) -> list[str]:
-        """Return the terms of texts that begin with one of some letters; stemmed, as they are indexed."""
+        """Return the indexed (stemmed) terms of texts that begin with one of the letters."""
         if self._closing is None and self._text.is_empty(collection):
             return []
         return await self._run(lambda: self._text.terms(collection, initials))
 
     async def misspelt(self, collection: str, words: Sequence[str]) -> set[str]:
-        """Return those of the words that no document of a collection has, while one has a word spelt almost like it."""
+        """Return the words that no document has while some document has a similarly spelt word."""
         if not words or (self._closing is None and self._text.is_empty(collection)):
             return set()
         return await self._run(lambda: self._text.misspelt(collection, words))
@@ -286,35 +285,42 @@ class EntityIndexes:
     async def vector_search(
         self, collection: str, vector: Vector, k: int, allowed: AbstractSet[str] | None = None
     ) -> list[VectorHit]:
-        """Return the ``k`` owners most like a vector; as ``VectorIndex.query``. Empty without a model."""
-        found = self._vectors
-        if found is None or (self._closing is None and found.is_empty(collection)):
+        """Return the ``k`` owners most like a vector; see ``VectorIndex.query``.
+
+        Empty without a model.
+        """
+        vectors = self._vectors
+        if vectors is None or (self._closing is None and vectors.is_empty(collection)):
             return []
-        return await self._search("vectors", lambda: found.query(collection, vector, k, allowed))
+        return await self._search("vectors", lambda: vectors.query(collection, vector, k, allowed))
 
     async def nearest_of_each(
         self, collection: str, vectors: Sequence[Vector], k: int
     ) -> list[list[VectorHit]]:
-        """Return for each vector the ``k`` owners most like it, in one go. Empty lists without a model."""
-        found = self._vectors
-        if found is None or not vectors or (self._closing is None and found.is_empty(collection)):
+        """Return for each vector the ``k`` owners most like it. Empty lists without a model."""
+        index = self._vectors
+        if index is None or not vectors or (self._closing is None and index.is_empty(collection)):
             return [[] for _ in vectors]
-        return await self._run(lambda: [found.query(collection, one, k) for one in vectors])
+        return await self._run(lambda: [index.query(collection, vector, k) for vector in vectors])
 
     async def vectors(self, collection: str, owners: Iterable[str]) -> dict[str, Vector]:
         """Return the first vector of each owner that has one. Empty without a model."""
-        found, wanted = self._vectors, list(owners)
-        if found is None:
+        index = self._vectors
+        owner_list = list(owners)
+        if index is None:
             return {}
-        return await self._search("vectors", lambda: found.vectors(collection, wanted))
+        return await self._search("vectors", lambda: index.vectors(collection, owner_list))
 
     async def parts(self, collection: str, owners: Iterable[str]) -> dict[str, Matrix]:
-        """Return every vector of each owner that has any, in the order of its parts. Empty without a model."""
-        found, wanted = self._vectors, list(owners)
-        return {} if found is None else await self._run(lambda: found.parts(collection, wanted))
+        """Return owner → its vectors in the order of its parts. Empty without a model."""
+        index = self._vectors
+        owner_list = list(owners)
+        if index is None:
+            return {}
+        return await self._run(lambda: index.parts(collection, owner_list))
 
     async def owners(self, collection: str) -> tuple[set[str] | None, set[str]]:
-        """Return who has vectors in a collection (None without a model), and who has text."""
+        """Return the owners with vectors in a collection (None: no model), and those with text."""
         return await self._run(
             lambda: (
                 None if self._vectors is None else self._vectors.owners(collection),
@@ -323,7 +329,7 @@ class EntityIndexes:
         )
 
     async def counts(self) -> tuple[dict[str, int], dict[str, int]]:
-        """Return how many owners each collection has in text and in vectors (empty without a model)."""
+        """Return collection → number of owners, for text and for vectors (empty: no model)."""
         return await self._run(
             lambda: (
                 {name: self._text.count(name) for name in COLLECTIONS},
@@ -334,78 +340,81 @@ class EntityIndexes:
         )
 
     async def token_model(self) -> str:
-        """Return the fingerprint of the model whose token states are kept; empty where there are none."""
-        found = self._vectors
-        return "" if found is None else await self._run(lambda: found.token_model)
+        """Return the fingerprint of the model of the stored token states; empty without any."""
+        vectors = self._vectors
+        return "" if vectors is None else await self._run(lambda: vectors.token_model)
 
     async def keep_token_model(self, model: str) -> None:
-        """Note that all token states are noted or made by this model."""
-        if (found := self._vectors) is not None:
-            await self._run(lambda: found.keep_token_model(model))
+        """Note the model that makes all token states."""
+        vectors = self._vectors
+        if vectors is not None:
+            await self._run(lambda: vectors.keep_token_model(model))
 
     async def clear_tokens(self) -> None:
-        """Drop all token states and what says of which model they are."""
-        if (found := self._vectors) is not None:
-            await self._run(found.clear_tokens)
+        """Drop all token states and the note of their model."""
+        if self._vectors is not None:
+            await self._run(self._vectors.clear_tokens)
 
     async def note_tokens(self, hashes: Mapping[str, str], gone: Iterable[str] = ()) -> None:
-        """Note whose token states are to be made anew, and drop those of owners that are gone."""
-        if (found := self._vectors) is not None:
-            await self._run(lambda: found.note_tokens(hashes, gone))
+        """Note owners whose token states must be made, and drop those of owners that are gone."""
+        vectors = self._vectors
+        if vectors is not None:
+            await self._run(lambda: vectors.note_tokens(hashes, gone))
 
     async def tokens_due(self, limit: int) -> dict[str, str]:
-        """Return owner → hash of at most ``limit`` texts whose token states are to be made."""
-        found = self._vectors
-        return {} if found is None else await self._run(lambda: found.tokens_due(limit))
+        """Return owner → hash of at most ``limit`` texts that wait for their token states."""
+        vectors = self._vectors
+        return {} if vectors is None else await self._run(lambda: vectors.tokens_due(limit))
 
     async def put_tokens(self, states: Mapping[str, tuple[str, bytes]]) -> None:
-        """Keep token states by owner, each with the hash of its text; one whose text has changed stays due."""
-        if (found := self._vectors) is not None:
-            await self._run(lambda: found.put_tokens(states))
+        """Store owner → (hash of its text, token states); an owner whose text changed stays due."""
+        vectors = self._vectors
+        if vectors is not None:
+            await self._run(lambda: vectors.put_tokens(states))
 
     async def tokens(self, owners: Iterable[str] | None) -> dict[str, bytes]:
-        """Return owner → token states, int8, of the owners that have any; None is all. Empty without vectors."""
-        found = self._vectors
-        return {} if found is None else await self._run(lambda: found.tokens(owners))
+        """Return owner → token states (int8) where there are any; None is all owners."""
+        vectors = self._vectors
+        return {} if vectors is None else await self._run(lambda: vectors.tokens(owners))
 
     async def token_states(self, owners: Sequence[str] | None) -> PackedStates:
-        """Return the token states of the owners that have any, packed; None is all of them.
+        """Return the packed token states of owners, where there are any; None is all owners.
 
-        All of them stay in memory until one changes: ask for all only where they are few.
+        Those of all owners stay in memory until one changes: request all only where they are few.
         """
-        found = self._vectors
-        if found is None:
+        vectors = self._vectors
+        if vectors is None:
             return PackedStates.of({})
         if owners is not None:
-            return await self._run(lambda: PackedStates.of(found.tokens(owners)))
-        if self._closing is None and found.known_token_states is not None:
-            return found.known_token_states
-        return await self._run(found.token_states)
+            return await self._run(lambda: PackedStates.of(vectors.tokens(owners)))
+        if self._closing is None and vectors.known_token_states is not None:
+            return vectors.known_token_states
+        return await self._run(vectors.token_states)
 
     async def token_owners(self) -> set[str] | None:
-        """Return the owners that have token states or wait for them; None where none are kept."""
-        found = self._vectors
-        if found is None or not await self.token_model():
+        """Return the owners that have or await token states; None when none are stored."""
+        vectors = self._vectors
+        if vectors is None or not await self.token_model():
             return None
-        return await self._run(found.token_owners)
+        return await self._run(vectors.token_owners)
 
     async def token_counts(self) -> tuple[int, int]:
-        """Return how many texts have token states, and how many wait for them."""
-        found = self._vectors
-        if found is None:
+        """Return the number of texts with token states, and of texts that wait for them."""
+        vectors = self._vectors
+        if vectors is None:
             return 0, 0
-        known = found.known_token_counts  # at once: a thread costs more than that
-        return await self._run(found.token_counts) if known is None else known
+        known = vectors.known_token_counts  # at once: a thread costs more than that
+        return await self._run(vectors.token_counts) if known is None else known
 
     async def purge(self, which: Cleared = "all") -> int:
-        """Take deleted and replaced documents off the disk, texts, vectors or both; return how many texts there were."""
+        """Erase deleted and replaced documents from disk; return the number of erased texts."""
         async with self._changing:
             if self._vectors is not None and which != "text":
                 await self._run(self._vectors.purge)
             return 0 if which == "vectors" else await self._run(self._text.purge)
 
     async def clear(self, which: Cleared = "all") -> None:
-        """Empty the text index, that of vectors, or both; what is emptied is at position 0."""
+        """Empty one or both indexes, and set their positions to 0."""
         async with self._changing:
             for name, index in self._following():
                 if which in (name, "all"):
@@ -413,7 +422,7 @@ class EntityIndexes:
                     self._positions[name] = self._saved[name] = 0
 
     async def close(self) -> None:
-        """Wait for what runs, then give threads, files and the folders back; a second call does nothing."""
+        """Wait for running work, then release threads, files and folders; may be called again."""
         if self._closing is None:
             self._closing = asyncio.ensure_future(self._drained_and_closed())
         await asyncio.shield(self._closing)
@@ -440,7 +449,7 @@ class EntityIndexes:
         return await asyncio.shield(future)
 
     async def _search(self, index: str, work: Callable[[], T]) -> T:
-        """Run a search in one thread with the other searches of the index that start now."""
+        """Run a search in one thread with other searches of the index that start now."""
         if self._closing is not None:
             raise StoreError("the entity's indexes are closed")
         loop = asyncio.get_running_loop()
@@ -452,7 +461,7 @@ class EntityIndexes:
         return cast("T", await future)
 
     def _start_searches(self, index: str, turns_left: int) -> None:
-        """Start the searches that wait, after some more turns of the loop."""
+        """Start the pending searches after some more turns of the loop."""
         if turns_left:
             loop = asyncio.get_running_loop()
             loop.call_soon(self._start_searches, index, turns_left - 1)
@@ -473,7 +482,7 @@ class EntityIndexes:
 
 
 def _outcomes(works: Sequence[Callable[[], object]]) -> list[object]:
-    """Return what each search returns, or the exception that it raises."""
+    """Run each search; return its result or the exception that it raised."""
     outcomes: list[object] = []
     for work in works:
         try:
@@ -534,13 +543,17 @@ def _apply_vectors(
 
 def _by_collection(pairs: Iterable[tuple[str, T]]) -> dict[str, list[T]]:
     grouped: dict[str, list[T]] = {}
-    for collection, one in pairs:
-        grouped.setdefault(collection, []).append(one)
+    for collection, item in pairs:
+        grouped.setdefault(collection, []).append(item)
     return grouped
 
 
 def _open(
-    folder: Path, group: str, fingerprint: Fingerprint | None, kept: IndexSettings, rebuild: Rebuild
+    folder: Path,
+    group: str,
+    fingerprint: Fingerprint | None,
+    settings: IndexSettings,
+    rebuild: Rebuild,
 ) -> tuple[TextIndex, VectorIndex | None]:
     if rebuild != "no":
         shutil.rmtree(folder / "chroma", ignore_errors=True)
@@ -548,12 +561,12 @@ def _open(
             file.unlink()
     if rebuild == "all":
         shutil.rmtree(folder / "text", ignore_errors=True)
-    text = TextIndex.open(folder / "text", group=group, language=kept.language)
+    text = TextIndex.open(folder / "text", group=group, language=settings.language)
     if fingerprint is None:
         return text, None
     try:
         return text, VectorIndex.open(
-            folder, group=group, fingerprint=fingerprint, in_memory=kept.vectors_in_memory
+            folder, group=group, fingerprint=fingerprint, in_memory=settings.vectors_in_memory
         )
     except BaseException:
         text.close()

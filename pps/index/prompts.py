@@ -1,7 +1,8 @@
-"""What a prompt wants of a memory, and whether a turn only asks: pure functions over text.
+"""Classifies prompts, and tells turns that only ask: pure functions over text.
 
-Two decisions hang on the kind of a prompt: whether a memory answers at all (an idle prompt gets nothing), and what it
-looks for (advice looks for what the person likes and may not have). The cues are data: ``config/prompts.toml``.
+The kind of a prompt decides whether a memory answers at all (an idle prompt gets nothing), and what
+it searches for (advice searches for likes and restrictions of the person). The cues are data:
+``config/prompts.toml``.
 """
 
 from __future__ import annotations
@@ -18,8 +19,9 @@ from pps.core.text import fold, is_question, sentences_of
 from pps.index.personal import Statement, statements_of
 
 PromptKind: TypeAlias = Literal["idle", "task", "advice", "question", "instruction", "statement"]
-"""``idle`` keeps a talk going; ``task`` is code or common knowledge; ``advice`` asks for a product, a plan or an idea;
-``question`` asks the memory; ``instruction`` and ``statement`` tell it something."""
+"""``idle`` is small talk; ``task`` is code or common knowledge; ``advice`` asks for a product, a
+plan or an idea; ``question`` asks the memory; ``instruction`` and ``statement`` tell it
+something."""
 Cue: TypeAlias = Literal[
     "small_talk",
     "small_talk_words",
@@ -32,10 +34,10 @@ Cue: TypeAlias = Literal[
     "asks_without_mark",
 ]
 ASKS = "asks"
-"""Under which it is kept of a turn that it only asks."""
+"""The feature of a turn that only asks."""
 _READ_CHARS = 2_000
 _LONGEST_IDLE = 160
-"""Characters of a prompt that may keep a talk going; a longer one is about something."""
+"""Most characters of an idle prompt; a longer prompt has a subject."""
 _WORD = re.compile(r"\w+(?:'\w+)*")
 _FUNCTION_WORDS = frozenset(
     [
@@ -131,11 +133,11 @@ _ASIDE = re.compile(r"^(?:\W*(?:and|but|so|also|oh|hmm*|hey|hi|hello|well|ok|oka
 
 @dataclass(frozen=True, slots=True)
 class AboutThePerson:
-    """What answers "who am I?" and its like, which have no word of their answer.
+    """How to answer questions such as "who am I?", which share no word with their answers.
 
     Attributes:
-        seek: The words that an answer would have: they are looked for in place of the question.
-        statement: The kind of the person's statements that answer it.
+        seek: Words of an answer, which are searched for in place of the question.
+        statement: The kind of the person's statements that answer the question.
     """
 
     seek: str
@@ -149,48 +151,48 @@ class _Data:
 
 
 def prompt_kind(prompt: str) -> PromptKind:
-    """Return what a prompt wants; the first that fits, in the order of ``_decide``."""
+    """Return the kind of a prompt: the first that fits, in the order of ``_decide``."""
     return _decide(_plain(prompt))
 
 
 def about_the_person(query: str) -> AboutThePerson | None:
-    """Return what answers a question about the person as such; None for another query."""
+    """Return how to answer a question about the person; None for any other query."""
     folded = _EDGES.sub("", fold(_plain(query)))
     return _data().about_the_person.get(_EDGES.sub("", _ASIDE.sub("", folded)))
 
 
 def asks_what_was_asked(query: str) -> bool:
-    """Tell whether a query is after questions themselves: "What did I ask about the boiler?"."""
+    """Tell whether a query asks for earlier questions: "What did I ask about the boiler?"."""
     return _has("asks_what_was_asked", query)
 
 
 def without_small_talk(text: str) -> str:
-    """Return a text without the phrases that only keep a talk going."""
+    """Return a text without its phrases of small talk."""
     return _data().cues["small_talk"].sub(" ", text)
 
 
 def is_small_talk(word: str) -> bool:
-    """Tell whether a single word only keeps a talk going."""
+    """Tell whether a single word is small talk."""
     return _data().cues["small_talk_words"].fullmatch(word.lower()) is not None
 
 
 @lru_cache(maxsize=4_096)
 def only_asks(text: str) -> bool:
-    """Tell whether a text does nothing but ask: it knows nothing, whatever words it has.
+    """Tell whether a text only asks, and so states nothing.
 
-    A sentence beside its questions that says more than small talk makes it a statement, and so does a question longer
-    than 25 words, which tells what it asks about.
+    A text with a sentence that is neither a question nor small talk states something, and so does a
+    question longer than 25 words, which explains its subject.
     """
-    asked = False
+    has_question = False
     for sentence in sentences_of(_plain(text)):
         words = _WORD.findall(_ASIDE.sub("", sentence))
         if is_question(sentence) or _has("asks_without_mark", _ASIDE.sub("", sentence.strip())):
             if len(words) > 25:
                 return False
-            asked = True
+            has_question = True
         elif any(not is_small_talk(word) for word in _WORD.findall(without_small_talk(sentence))):
             return False
-    return asked
+    return has_question
 
 
 def _decide(prompt: str) -> PromptKind:
@@ -207,7 +209,9 @@ def _decide(prompt: str) -> PromptKind:
         return "task"
     if _has("advice", prompt):
         return "advice"
-    if is_question(last) or any(_has("asks", one.strip()) for one in sentences_of(prompt)):
+    if is_question(last) or any(
+        _has("asks", sentence.strip()) for sentence in sentences_of(prompt)
+    ):
         return "question"
     return "statement"
 
@@ -215,20 +219,22 @@ def _decide(prompt: str) -> PromptKind:
 def _is_idle(prompt: str) -> bool:
     if len(prompt) > _LONGEST_IDLE:
         return False
-    sentences = [_EDGES.sub("", one) for one in sentences_of(prompt)]
-    return all(_keeps_going(one) for clause in sentences for one in clause.split(", "))
+    clauses: list[str] = []
+    for sentence in sentences_of(prompt):
+        clauses += _EDGES.sub("", sentence).split(", ")
+    return all(_is_idle_clause(clause) for clause in clauses)
 
 
-def _keeps_going(clause: str) -> bool:
+def _is_idle_clause(clause: str) -> bool:
     bare = _EDGES.sub("", _ASIDE.sub("", clause.strip()))
     if _data().cues["orders"].fullmatch(bare):
         return True
-    left = _WORD.findall(without_small_talk(bare))
-    return all(is_small_talk(word) or word.lower() in _FUNCTION_WORDS for word in left)
+    words = _WORD.findall(without_small_talk(bare))
+    return all(is_small_talk(word) or word.lower() in _FUNCTION_WORDS for word in words)
 
 
 def _last_sentence(text: str) -> str:
-    sentences = [one for one in sentences_of(text) if one.strip()]
+    sentences = [sentence for sentence in sentences_of(text) if sentence.strip()]
     return sentences[-1] if sentences else ""
 
 
@@ -246,17 +252,14 @@ def _data() -> _Data:
     answers = cast("list[dict[str, object]]", tables.pop("about_the_person"))
     languages = cast("dict[str, dict[Cue, list[str]]]", tables)
     names: list[Cue] = list(next(iter(languages.values())))
-    patterns: dict[Cue, list[str]] = {
-        name: [pattern for cues in languages.values() for pattern in cues[name]] for name in names
-    }
-    whole: set[Cue] = {"small_talk"}
-    cues: dict[Cue, re.Pattern[str]] = {
-        name: re.compile(
-            "|".join(rf"\b(?:{one})\b" if name in whole else f"(?:{one})" for one in some),
-            re.IGNORECASE | re.MULTILINE,
-        )
-        for name, some in patterns.items()
-    }
+    cues: dict[Cue, re.Pattern[str]] = {}
+    for name in names:
+        patterns = [pattern for language in languages.values() for pattern in language[name]]
+        if name == "small_talk":  # matches whole words
+            alternatives = [rf"\b(?:{pattern})\b" for pattern in patterns]
+        else:
+            alternatives = [f"(?:{pattern})" for pattern in patterns]
+        cues[name] = re.compile("|".join(alternatives), re.IGNORECASE | re.MULTILINE)
     about = {
         asks: AboutThePerson(str(answer["seek"]), cast("Statement", answer["statement"]))
         for answer in answers

@@ -1,4 +1,4 @@
-"""What a text is compared by besides meaning and words: its letters, its identifiers, and what it says led to what."""
+"""Signs of a text besides meaning and words: its letters, identifiers, and causes with effects."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ BITS = 1_024
 Direction: TypeAlias = Literal["cause", "effect"]
 _READ = 20_000
 """Characters of a text that are read, from its beginning."""
-_MOST_PAIRS, _LONGEST_SPAN = 8, 300
+_MOST_PAIRS = 8
+_LONGEST_SPAN = 300
 _WORD = re.compile(r"[^\W_]{3,}")
 _CODE = re.compile(
     r"[A-Za-z_]\w*(?:(?:\.|::|->)[A-Za-z_]\w*)+"  # dotted: app.config.load
@@ -47,14 +48,14 @@ def letters(text: str) -> bytes:
 
 @lru_cache(maxsize=2_048)
 def identifiers(text: str) -> frozenset[str]:
-    """Return what in a text is code, in lower case: identifiers whole and in their parts; empty for plain words."""
-    found: set[str] = set()
+    """Return the identifiers in a text, whole and in parts, in lower case; empty without any."""
+    names: set[str] = set()
     for match in _CODE.findall(text[:_READ]):
-        found.add(match.lower())
+        names.add(match.lower())
         for simple in _SIMPLE.findall(match):
-            found.add(simple.replace("_", "").lower())
-            found.update(part.lower() for part in _PART.findall(simple) if len(part) > 1)
-    return frozenset(found - {""})
+            names.add(simple.replace("_", "").lower())
+            names.update(part.lower() for part in _PART.findall(simple) if len(part) > 1)
+    return frozenset(names - {""})
 
 
 def hashed(terms: Iterable[str]) -> bytes:
@@ -66,32 +67,36 @@ def hashed(terms: Iterable[str]) -> bytes:
 
 
 def numbers(blob: bytes) -> NDArray[np.uint64]:
-    """Return what ``hashed`` or ``letters`` made as numbers of 64 bits."""
+    """Return the blob of ``hashed`` or ``letters`` as an array of 64-bit numbers."""
     return np.frombuffer(blob, dtype=np.uint64)
 
 
 @lru_cache(maxsize=2_048)
 def causal_pairs(text: str) -> tuple[tuple[str, str], ...]:
-    """Return what a text says led to what, as (cause, effect), at most eight."""
-    found: list[tuple[str, str]] = []
+    """Return the (cause, effect) pairs that a text states, at most eight."""
+    pairs: list[tuple[str, str]] = []
     before = ""
     for sentence in sentences_of(text[:_READ]):
         pair = _pair(sentence, before)
         if pair is not None and all(pair):
-            found.append(pair)
+            pairs.append(pair)
         before = sentence
-    return tuple(found[:_MOST_PAIRS])
+    return tuple(pairs[:_MOST_PAIRS])
 
 
 @lru_cache(maxsize=256)
 def asked(query: str) -> tuple[Direction, str] | None:
-    """Return which end of a cause a query asks for, and what it says of the other; None where it asks for neither."""
+    """Return the side of a cause that a query asks for, and its words about the other side.
+
+    None for a query that asks for neither.
+    """
     directions: tuple[Direction, ...] = ("cause", "effect")
     for direction in directions:
         cue = _cues(f"asks_{direction}").search(query)
         if cue is not None:
-            said = query[: cue.start()], *filter(None, cue.groups()), query[cue.end() :]
-            if rest := _trimmed(" ".join(said)):
+            parts = query[: cue.start()], *filter(None, cue.groups()), query[cue.end() :]
+            rest = _trimmed(" ".join(parts))
+            if rest:
                 return direction, rest
     return None
 
@@ -101,9 +106,11 @@ def _pair(sentence: str, before: str) -> tuple[str, str] | None:
     if leading is not None and "," in sentence:
         cause, _, effect = sentence.lstrip()[leading.end() :].partition(",")
         return _trimmed(cause), _trimmed(effect)
-    if (cue := _cues("effect_first").search(sentence)) is not None:
+    cue = _cues("effect_first").search(sentence)
+    if cue is not None:
         return _trimmed(sentence[cue.end() :]), _trimmed(sentence[: cue.start()])
-    if (cue := _cues("cause_first").search(sentence)) is not None:
+    cue = _cues("cause_first").search(sentence)
+    if cue is not None:
         return _trimmed(sentence[: cue.start()]) or _trimmed(before), _trimmed(
             sentence[cue.end() :]
         )
@@ -116,7 +123,7 @@ def _trimmed(text: str) -> str:
 
 @lru_cache(maxsize=8)
 def _cues(kind: str) -> re.Pattern[str]:
-    """Return a pattern of the cues of a kind in every language, longest first; the gap of a cue is a group."""
+    """Return a pattern of a kind's cues in every language, longest first; gaps are groups."""
     data = tomllib.loads(shipped("config/causes.toml").read_text("utf-8"))
     cues = sorted(
         (cue for language in data.values() for cue in language[kind]), key=len, reverse=True

@@ -203,8 +203,8 @@ class Terms:
             ("title", word, _TITLE_BOOST) for word in words or self._title.analyze(cut.words)
         )
         terms.update(("pairs", pair, 1.0) for pair in cut.pairs())
-        terms.update(("characters", one, 1.0) for one in cut.lone())
-        terms.update(("characters", one, _HAN_BOOST) for one in cut.han())
+        terms.update(("characters", character, 1.0) for character in cut.lone())
+        terms.update(("characters", character, _HAN_BOOST) for character in cut.han())
         return terms
 
     def _term(self, field: str, term: str, boost: float) -> Query:
@@ -227,9 +227,9 @@ def _condensed(terms: Counter[Weighted], searcher: Searcher) -> Iterable[Weighte
     worth: list[tuple[float, Weighted]] = []
     for weighted, times in terms.items():
         field, term, boost = weighted
-        found = searcher.doc_freq(field, term)
-        if found:
-            rarity = math.log1p(max(0.0, total - found + _K1_IDF) / (found + _K1_IDF))
+        documents = searcher.doc_freq(field, term)
+        if documents:
+            rarity = math.log1p(max(0.0, total - documents + _K1_IDF) / (documents + _K1_IDF))
             worth.append((-boost * math.sqrt(times) * rarity, weighted))
     return [weighted for _, weighted in sorted(worth)[:_MAX_TERMS]]
 

@@ -196,11 +196,11 @@ class Shelf:
             hits: _Hits = searcher.search(query, n, count=False).hits
             if tags is None and n * _TAGS_PAY > len(allowed):
                 tags = frozenset(map(tag, allowed))
-            found = _read(
+            passing = _read(
                 searcher, hits if tags is None else _tagged(searcher, hits, tags), allowed
             )[:k]
-            if len(found) == k or len(hits) < n or n >= total:
-                return found
+            if len(passing) == k or len(hits) < n or n >= total:
+                return passing
             n = min(total, n * 4)
 
     def _rewrite(self, segments: AbstractSet[int] | None) -> None:
@@ -240,8 +240,11 @@ def segments(folder: Path) -> list[tuple[int, int]]:
     try:
         listed = cast(_Listed, json.loads((folder / "meta.json").read_text()))["segments"]
         return [
-            (one["max_doc"], one["deletes"]["num_deleted_docs"] if one["deletes"] else 0)
-            for one in listed
+            (
+                segment["max_doc"],
+                segment["deletes"]["num_deleted_docs"] if segment["deletes"] else 0,
+            )
+            for segment in listed
         ]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise text_failure(folder, error) from error
@@ -252,12 +255,12 @@ def _read(
 ) -> list[TextHit]:
     addresses = [address for _, address in hits]
     columns = [searcher.fast_field_values(half, addresses) for half in HALVES]
-    found = [
+    text_hits = [
         TextHit(searcher.doc(address)["owner"][0] if high is None else owner_of(high, low), score)
         for (score, address), high, low in zip(hits, *columns, strict=True)
     ]
-    found.sort(key=lambda hit: (-hit.score, hit.owner))
-    return found if allowed is None else [hit for hit in found if hit.owner in allowed]
+    text_hits.sort(key=lambda hit: (-hit.score, hit.owner))
+    return text_hits if allowed is None else [hit for hit in text_hits if hit.owner in allowed]
 
 
 def _tagged(searcher: Searcher, hits: _Hits, tags: AbstractSet[int]) -> _Hits:

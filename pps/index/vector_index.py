@@ -122,8 +122,10 @@ class VectorIndex:
             changed = self._rows.changed(collection, vectors)
             older = self._rows.keys(collection, {owner for owner, _ in latest})
             surplus = [key for key in older if key not in latest]
-            kept = [VectorRow(row.owner, row.part, vectors[key]) for key, row in latest.items()]
-            self._rows.put(collection, kept, surplus)
+            unique_rows = [
+                VectorRow(row.owner, row.part, vectors[key]) for key, row in latest.items()
+            ]
+            self._rows.put(collection, unique_rows, surplus)
             self._follow(collection, changed, np.array([vectors[key] for key in changed]), surplus)
 
     def delete(self, collection: str, owners: Iterable[str]) -> None:
@@ -196,12 +198,13 @@ class VectorIndex:
         """Return the vectors of each owner that has any, part by part; shape (parts, dimension)."""
         if self.is_empty(collection):
             return {}
-        found: dict[str, dict[int, Vector]] = {}
+        vectors_by_owner: dict[str, dict[int, Vector]] = {}
         for keys, matrix in self._rows.pages(collection, owners):
             for (owner, part), row in zip(keys, matrix, strict=True):
-                found.setdefault(owner, {})[part] = row
+                vectors_by_owner.setdefault(owner, {})[part] = row
         return {
-            owner: np.stack([rows[part] for part in sorted(rows)]) for owner, rows in found.items()
+            owner: np.stack([rows[part] for part in sorted(rows)])
+            for owner, rows in vectors_by_owner.items()
         }
 
     def owners(self, collection: str) -> set[str]:
@@ -318,8 +321,8 @@ class VectorIndex:
         made in a thread.
         """
         with self._writing:
-            there = (self._folder / _ANCHORS).exists() or not self.is_empty(_ANCHORS)
-            if there or self._closed.is_set() or _NEW in self._builds:
+            exists = (self._folder / _ANCHORS).exists() or not self.is_empty(_ANCHORS)
+            if exists or self._closed.is_set() or _NEW in self._builds:
                 return
             make = threading.Thread(target=self._make_empty, name="pps-build-empty", daemon=True)
             self._builds[_NEW] = make
@@ -530,8 +533,8 @@ def _said(marks: Mapping[str, str]) -> str:
 
 def _without_strays(folder: Path) -> None:
     """Take away what is no collection's, such as the graphs of all collections in one folder until 2026-11."""
-    for found in folder.iterdir() if folder.is_dir() else ():
-        if found.is_dir() and found.name not in COLLECTIONS:
-            shutil.rmtree(found)
-        elif not found.is_dir():
-            found.unlink()
+    for path in folder.iterdir() if folder.is_dir() else ():
+        if path.is_dir() and path.name not in COLLECTIONS:
+            shutil.rmtree(path)
+        elif not path.is_dir():
+            path.unlink()

@@ -140,15 +140,15 @@ class RowStore:
 
         At the end there are none. Other collections' rows are read on the way: nothing orders a collection's alone.
         """
-        found = self._read(
+        rows = self._read(
             f"SELECT owner, part, vector, collection, rowid FROM rows WHERE +collection IN {LIST} "  # noqa: S608
             "AND rowid > ? ORDER BY rowid LIMIT ?",
             (listed(collections), after, limit),
         )
         by_collection: dict[str, list[Any]] = {}
-        for row in found:
+        for row in rows:
             by_collection.setdefault(row[3], []).append(row)
-        return (found[-1][4] if found else after), [
+        return (rows[-1][4] if rows else after), [
             Keyed(name, *_keyed(some)) for name, some in by_collection.items()
         ]
 
@@ -167,12 +167,12 @@ class RowStore:
         """Yield every row of the owners, or of the collection, by pages in no order; each page shape (n, dimension)."""
         wanted = list(self.owners(collection) if owners is None else owners)
         for at in range(0, len(wanted), _PAGE):
-            found = self._read(
+            rows = self._read(
                 f"SELECT owner, part, vector FROM rows WHERE collection = ? AND owner IN {LIST}",  # noqa: S608 - as above
                 (collection, listed(wanted[at : at + _PAGE])),
             )
-            if found:
-                yield _keyed(found)
+            if rows:
+                yield _keyed(rows)
 
     def owners(self, collection: str) -> set[str]:
         return {owner for owner, _ in self.keys(collection)}
@@ -327,8 +327,8 @@ def row_errors(path: Path) -> Generator[None]:
         ) from error
 
 
-def _keyed(found: Sequence[Any]) -> tuple[list[RowKey], Matrix]:
-    matrix = np.frombuffer(b"".join(row[2] for row in found), dtype=np.float32).reshape(
-        len(found), -1
+def _keyed(rows: Sequence[Any]) -> tuple[list[RowKey], Matrix]:
+    matrix = np.frombuffer(b"".join(row[2] for row in rows), dtype=np.float32).reshape(
+        len(rows), -1
     )
-    return [(row[0], row[1]) for row in found], matrix
+    return [(row[0], row[1]) for row in rows], matrix

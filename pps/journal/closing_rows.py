@@ -163,7 +163,7 @@ def wait_for_fact(db: Connection, turns: Mapping[str, bool], saved: Sequence[str
     db.executemany("DELETE FROM corrections_waiting WHERE turn = ?", [(turn,) for turn in turns])
     db.executemany(
         "INSERT INTO corrections_waiting (turn) SELECT uuid FROM turns WHERE uuid = ?",
-        [(turn,) for turn, found in turns.items() if not found],
+        [(turn,) for turn, was_found in turns.items() if not was_found],
     )
     db.execute(
         f"""UPDATE corrections_waiting SET due = 1 WHERE turn IN (
@@ -221,14 +221,14 @@ def note(
 
 def keep_only(db: Connection, facts: Sequence[str], closings: Sequence[Closing]) -> None:
     """Erase the closings of some facts but for those given: the graph says so now."""
-    kept = {_row(closing)[:5] for closing in closings}
+    new_keys = {_row(closing)[:5] for closing in closings}
     rows = db.execute(
         f"SELECT fact, by_fact, by_turn, cause, at FROM closings WHERE fact IN {LIST}",  # noqa: S608
         (listed(facts),),
     ).fetchall()
     db.executemany(
         "DELETE FROM closings WHERE fact = ? AND by_fact = ? AND by_turn = ? AND cause = ? AND at = ?",
-        [row for row in rows if row not in kept],
+        [row for row in rows if row not in new_keys],
     )
 
 
@@ -255,10 +255,10 @@ class Closings(Store):
 
         Where they can be restored, those that a statement asserts stay: they hold again then, see ``ingest.slots``.
         """
-        kept = " AND cause NOT IN ('explicit', 'corrected')" if restorable else ""
+        kept_causes = " AND cause NOT IN ('explicit', 'corrected')" if restorable else ""
         statement = (
             f"DELETE FROM closings WHERE (by_turn IN {LIST} OR fact IN {LIST} OR by_fact IN {LIST})"  # noqa: S608
-            + kept
+            + kept_causes
         )
         wanted = listed(turns), listed(facts), listed(facts)
         await self.write(lambda db: db.execute(statement, wanted), secure=True)

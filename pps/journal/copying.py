@@ -110,9 +110,9 @@ def copy_to_database(file: Path, database: Database, group: str, tell: Tell) -> 
         database.write(group, make_feature_tables)
         database.write(group, fill)
         expected = digests_of_file(source, shapes)
-        found = database.read(group, lambda target: digests_of_group(target, shapes))
-    check_same(expected, found)
-    return found
+        copied = database.read(group, lambda target: digests_of_group(target, shapes))
+    check_same(expected, copied)
+    return copied
 
 
 def copy_to_file(database: Database, group: str, file: Path, tell: Tell) -> Digests:
@@ -127,8 +127,8 @@ def copy_to_file(database: Database, group: str, file: Path, tell: Tell) -> Dige
         with mapping_errors(draft), closing(open_writer(draft)) as target:
             expected = database.read(group, lambda source: _fill_file(source, target, group, tell))
             target.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-            found = digests_of_file(target, table_shapes(target))
-        check_same(expected, found)
+            copied = digests_of_file(target, table_shapes(target))
+        check_same(expected, copied)
         _sync(draft)
         _remove(file)
         draft.replace(file)
@@ -136,7 +136,7 @@ def copy_to_file(database: Database, group: str, file: Path, tell: Tell) -> Dige
     except BaseException:
         _remove(draft)
         raise
-    return found
+    return copied
 
 
 def _fill_file(source: Connection, target: sqlite3.Connection, group: str, tell: Tell) -> Digests:
@@ -214,9 +214,9 @@ def digests_of_group(db: Connection, shapes: Sequence[TableShape]) -> Digests:
 
 
 def _digests(db: Connection, shapes: Sequence[TableShape], numbers: dict[str, int]) -> Digests:
-    found = {shape.name: _digest(_pages(db, shape)) for shape in shapes}
-    found[_COUNTERS] = _digest([sorted(numbers.items())])
-    return found
+    digests = {shape.name: _digest(_pages(db, shape)) for shape in shapes}
+    digests[_COUNTERS] = _digest([sorted(numbers.items())])
+    return digests
 
 
 def _digest(pages: Iterator[Sequence[Row]] | Sequence[Sequence[Row]]) -> TableDigest:

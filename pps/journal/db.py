@@ -60,7 +60,7 @@ _BROKEN = {
 
 def _statements(text: str) -> tuple[str, ...]:
     plain = re.sub(r"^ *--.*\n", "", text, flags=re.MULTILINE)
-    return tuple(one.strip() for one in plain.split(";\n") if one.strip())
+    return tuple(statement.strip() for statement in plain.split(";\n") if statement.strip())
 
 
 def migrations_of(schema: str) -> Migrations:
@@ -280,8 +280,8 @@ def _check_origin(connection: sqlite3.Connection, path: Path, version: int, newe
 
 def _check_layout(connection: sqlite3.Connection, path: Path, migrations: Migrations) -> None:
     """Refuse a file whose tables are not those of its version: one from before the first release."""
-    found = connection.execute("SELECT value FROM meta WHERE key = 'layout'").fetchone()
-    if found is None or found[0] != _layout(migrations):
+    layout = connection.execute("SELECT value FROM meta WHERE key = 'layout'").fetchone()
+    if layout is None or layout[0] != _layout(migrations):
         raise StoreError(
             f"{path.name} was written by an earlier PPS whose tables are not those of this one: "
             "export it with that version, make the entity anew and import it"

@@ -35,7 +35,7 @@ class VectorStates(Store):
 
     async def of(self, nodes: Iterable[str]) -> dict[str, VectorState]:
         """Return record → its state, for those that have one."""
-        return {one.node: one for one in await self._states(f"node IN {LIST}", listed(nodes))}
+        return {state.node: state for state in await self._states(f"node IN {LIST}", listed(nodes))}
 
     async def due(self, until: datetime, limit: int) -> list[VectorState]:
         """Return those that are to be embedded by then, longest due first."""
@@ -46,8 +46,8 @@ class VectorStates(Store):
         return await self._states("failures > 0 AND due IS NULL ORDER BY node")
 
     async def next_due(self) -> datetime | None:
-        [(found,)] = await self.select("SELECT min(due) FROM record_vectors WHERE due IS NOT NULL")
-        return None if found is None else from_micros(found)
+        [(due,)] = await self.select("SELECT min(due) FROM record_vectors WHERE due IS NOT NULL")
+        return None if due is None else from_micros(due)
 
     async def waiting(self) -> int:
         """Return how many are to be embedded."""
@@ -68,8 +68,14 @@ class VectorStates(Store):
     async def put(self, states: Sequence[VectorState]) -> None:
         """Note states in place of those before."""
         rows = [
-            (one.node, one.hash, micros(one.due) if one.due else None, one.failures, one.error)
-            for one in states
+            (
+                state.node,
+                state.hash,
+                micros(state.due) if state.due else None,
+                state.failures,
+                state.error,
+            )
+            for state in states
         ]
         then = """ON CONFLICT (node) DO UPDATE SET hash = excluded.hash, due = excluded.due,
             failures = excluded.failures, error = excluded.error"""

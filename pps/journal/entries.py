@@ -286,7 +286,8 @@ def dump_payload(payload: JobPayload) -> str:
         endings=_endings_in_utc(payload.endings),
         read=read,
         retractions=tuple(
-            replace(one, ended_at=_in_utc(one.ended_at)) for one in payload.retractions
+            replace(retraction, ended_at=_in_utc(retraction.ended_at))
+            for retraction in payload.retractions
         ),
     )
     optional = ("endings", "corrections", "read", "rules_meanwhile", "retractions")
@@ -321,8 +322,10 @@ def without_needing(payload: JobPayload, lost: Collection[str]) -> JobPayload:
     """Return a payload without what a command read that needs one of some turns; that may have their words."""
     if payload.read is None:
         return payload
-    kept = tuple(fact for fact in payload.read.facts if {*fact.cites, *fact.uses}.isdisjoint(lost))
-    return replace(payload, read=replace(payload.read, facts=kept))
+    remaining = tuple(
+        fact for fact in payload.read.facts if {*fact.cites, *fact.uses}.isdisjoint(lost)
+    )
+    return replace(payload, read=replace(payload.read, facts=remaining))
 
 
 def load_payload(text: str) -> JobPayload:

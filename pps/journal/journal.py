@@ -268,8 +268,8 @@ class Journal(Store):
 
     async def turn(self, uuid: str) -> Turn | None:
         """Return a turn, or None when this entity has none of that id."""
-        found = await self.turns([uuid])
-        return found[0] if found else None
+        stored_turns = await self.turns([uuid])
+        return stored_turns[0] if stored_turns else None
 
     async def recent(self, limit: int, *, session: str | None = None) -> list[Turn]:
         """Return the latest turns by event time, newest first."""
@@ -328,7 +328,7 @@ class Journal(Store):
     async def titled(self, title: str) -> list[graph_queries.Titled]:
         """Return the records and nodes that have a title, a name or an alias, records first; see ``graph_queries.titled``."""
         tiers = await self.read(partial(graph_queries.titled, title=title))
-        return [one for tier in tiers for one in tier]
+        return [item for tier in tiers for item in tier]
 
     async def hops(
         self, starts: Sequence[str], targets: Sequence[str], max_hops: int, at: datetime

@@ -118,7 +118,7 @@ def fact_outlines(connection: Connection, facts: Sequence[str]) -> dict[str, Fac
             FROM fact WHERE uuid IN {LIST}""",  # noqa: S608 - literals
         (listed(facts),),
     )
-    found = {
+    outlines = {
         fact: FactOutline(
             subject,
             target,
@@ -137,14 +137,14 @@ def fact_outlines(connection: Connection, facts: Sequence[str]) -> dict[str, Fac
             expired_at,
         ) in rows
     }
-    return {fact: found[fact] for fact in dict.fromkeys(facts) if fact in found}
+    return {fact: outlines[fact] for fact in dict.fromkeys(facts) if fact in outlines}
 
 
 def supports(connection: Connection, facts: Sequence[str]) -> dict[str, Support]:
     """Return fact → what it stands on; facts that are unknown, or that nothing supports, are left out."""
     episodes: dict[str, list[str]] = {}
     verbatim: dict[str, list[str]] = {}
-    told: dict[str, list[int | None]] = {}
+    times_by_fact: dict[str, list[int | None]] = {}
     for fact, episode, at, is_verbatim in connection.execute(
         f"""SELECT s.fact, s.episode, t.occurred_at, t.content = f.text FROM support AS s
             JOIN fact AS f ON f.uuid = s.fact LEFT JOIN turns AS t ON t.uuid = s.episode
@@ -152,13 +152,15 @@ def supports(connection: Connection, facts: Sequence[str]) -> dict[str, Support]
         (listed(facts),),
     ):
         episodes.setdefault(fact, []).append(episode)
-        told.setdefault(fact, []).append(at)
+        times_by_fact.setdefault(fact, []).append(at)
         if is_verbatim:
             verbatim.setdefault(fact, []).append(episode)
     # Most facts of a recall stand on few turns: each time is converted once.
-    moments = {at: _moment(at) for at in {_latest(times) for times in told.values()}}
+    moments = {at: _moment(at) for at in {_latest(times) for times in times_by_fact.values()}}
     return {
-        fact: Support(tuple(some), moments[_latest(told[fact])], tuple(verbatim.get(fact, ())))
+        fact: Support(
+            tuple(some), moments[_latest(times_by_fact[fact])], tuple(verbatim.get(fact, ()))
+        )
         for fact, some in episodes.items()
     }
 
@@ -181,10 +183,10 @@ def node_outlines(connection: Connection, nodes: Sequence[str]) -> dict[str, Nod
         f"SELECT uuid, created_at FROM node WHERE uuid IN {LIST}",  # noqa: S608 - literals
         (wanted,),
     )
-    found = {
+    outlines = {
         uuid: NodeOutline(uuid, from_micros(at), tuple(tags.get(uuid, ()))) for uuid, at in rows
     }
-    return {node: found[node] for node in dict.fromkeys(nodes) if node in found}
+    return {node: outlines[node] for node in dict.fromkeys(nodes) if node in outlines}
 
 
 def node_times(connection: Connection, nodes: Sequence[str]) -> dict[str, datetime]:

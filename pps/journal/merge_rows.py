@@ -65,12 +65,12 @@ class Merges(Store):
 
     async def get(self, merge: str) -> MergeRow | None:
         """Return a merge by its id or the beginning of it, or None when this entity has none of that id."""
-        found = await self._rows(
+        rows = await self._rows(
             "WHERE id >= ? AND id < ? || 'g' LIMIT 2", merge, merge
         )  # 'g' follows all of an id
-        if len(found) > 1:
+        if len(rows) > 1:
             raise InvalidRequest("id", f"{merge!r} begins more than one id: give more of it")
-        return found[0] if found else None
+        return rows[0] if rows else None
 
     async def unfinished(self) -> list[MergeRow]:
         """Return merges that a crash cut short, oldest first."""

@@ -53,17 +53,17 @@ def units(text: str) -> list[str]:
     folded = fold(text).translate(_unaccented())
     if folded.isascii():  # most texts, by one regular expression
         return _ASCII_UNIT.findall(folded)
-    found: list[str] = []
+    units: list[str] = []
     before = "gap"
     for kind, char in _classified(folded):
         if kind == "single" or (kind == "word" and before != "word"):
-            found.append(char)
+            units.append(char)
             before = kind
         elif kind == "word" or (kind == "mark" and before != "gap"):
-            found[-1] += char  # a mark belongs to the letter before it
+            units[-1] += char  # a mark belongs to the letter before it
         else:
             before = "gap"
-    return found
+    return units
 
 
 def without_s(unit: str) -> str:
@@ -93,9 +93,10 @@ def is_meant(name: str, text: str) -> bool:
         return True
     if len(name) < 2 or name == name.lower():
         return False
-    found = re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", text)
+    occurrences = re.finditer(rf"(?<!\w){re.escape(name)}(?!\w)", text)
     return any(
-        name == name.upper() or not _SENTENCE_START.search(text[: hit.start()]) for hit in found
+        name == name.upper() or not _SENTENCE_START.search(text[: hit.start()])
+        for hit in occurrences
     )
 
 

@@ -127,7 +127,7 @@ def remove_old_files(data: Path) -> None:
     try:
         files = old_files(data)
         for file in sorted(
-            files, key=lambda one: one.name in OLD_GRAPHS
+            files, key=lambda file: file.name in OLD_GRAPHS
         ):  # last: it tells that there are others
             file.unlink(missing_ok=True)
         if files:
@@ -164,12 +164,12 @@ def finish_copy(part: Path) -> Path:
 
 def copies(data: Path) -> list[Copy]:
     """Return the copies from before upgrades in a folder, the oldest first, unfinished ones among them."""
-    found: list[Copy] = []
+    copies: list[Copy] = []
     for path in sorted(data.glob(f"{_COPY}*")):
         if path.is_dir() and not path.is_symlink() and (match := _COPY_NAME.fullmatch(path.name)):
             made_at = datetime.strptime(match[1], "%Y%m%dT%H%M%S").replace(tzinfo=UTC)
-            found.append(Copy(path, made_at, not path.name.endswith(_PART)))
-    return found
+            copies.append(Copy(path, made_at, not path.name.endswith(_PART)))
+    return copies
 
 
 def drop_copies(data: Path, *, made_before: datetime | None = None) -> list[Copy]:

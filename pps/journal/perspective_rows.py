@@ -17,9 +17,9 @@ FAILED = 0
 """The version of a feature that could not be made: it is to be made again."""
 
 
-def ids_of(kept: Mapping[str, bytes]) -> frozenset[str]:
+def ids_of(features: Mapping[str, bytes]) -> frozenset[str]:
     """Return the items of a perspective of which only matters that they have a feature; for ``PerspectiveRows.every``."""
-    return frozenset(kept)
+    return frozenset(features)
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,10 @@ class PerspectiveRows(Store):
                 db.executemany(
                     "DELETE FROM features WHERE item = ? AND perspective = ?", _keys(gone)
                 )
-                rows = [(one.item, one.kind, one.perspective, one.version, one.blob) for one in new]
+                rows = [
+                    (feature.item, feature.kind, feature.perspective, feature.version, feature.blob)
+                    for feature in new
+                ]
                 insert(db, "INSERT INTO features (item, kind, perspective, version, blob)", rows)
 
             await self.write(change)
@@ -105,4 +108,4 @@ def _features(db: Connection, ids: Sequence[str]) -> list[PerspectiveDatum]:
 
 
 def _keys(features: Iterable[PerspectiveDatum]) -> list[tuple[str, str]]:
-    return [(one.item, one.perspective) for one in features]
+    return [(feature.item, feature.perspective) for feature in features]

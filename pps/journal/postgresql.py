@@ -531,8 +531,8 @@ def tables_of(connection: Connection) -> list[str]:
 
 
 async def _schema_version(connection: Session) -> int:
-    there = await connection.fetchval("SELECT to_regclass($1)", f"{SCHEMA}.schema_version")
-    if there is None:
+    existing = await connection.fetchval("SELECT to_regclass($1)", f"{SCHEMA}.schema_version")
+    if existing is None:
         return 0
     version = await connection.fetchval(f"SELECT max(version) FROM {SCHEMA}.schema_version")  # noqa: S608 - a constant
     return int(version or 0)

@@ -90,18 +90,18 @@ def select_page(db: Connection, wanted: RecordSelection, limit: int, cursor: str
     statement = f"SELECT r.node, r.kind {_FROM} WHERE {' AND '.join(conditions)} ORDER BY {order}"
     rows: list[tuple[str, str]] = db.execute(statement, [*values, *order_values]).fetchall()
     start = _start([node for node, _ in rows], cursor)
-    shown = [node for node, _ in rows[start : start + limit]]
+    page_ids = [node for node, _ in rows[start : start + limit]]
     by_kind: dict[str, int] = {}
     for _, kind in rows:
         by_kind[kind] = by_kind.get(kind, 0) + 1
-    found = db.execute(
+    page_rows = db.execute(
         f"""SELECT {RECORD_COLUMNS} {_FROM} JOIN json_each(?) AS asked ON asked.value = r.node
             ORDER BY asked.key""",
-        (listed(shown),),
+        (listed(page_ids),),
     )
-    after = start + len(shown)
-    more = f"{after}:{shown[-1]}" if shown and after < len(rows) else ""
-    return RecordRowPage(tuple(map(read_record, found)), by_kind, more)
+    after = start + len(page_ids)
+    more = f"{after}:{page_ids[-1]}" if page_ids and after < len(rows) else ""
+    return RecordRowPage(tuple(map(read_record, page_rows)), by_kind, more)
 
 
 def select_records(db: Connection, where: str, *values: str) -> list[Record]:
@@ -181,25 +181,25 @@ def _conditions(wanted: RecordSelection) -> tuple[list[str], list[Scalar]]:
 def _condition(term: Term) -> tuple[str, list[Scalar]]:
     """Return a condition; what lacks the field passes ``!=`` and ``is_null``, nothing else."""
     value, at = _value(term.where)
-    given: list[Scalar] = [*term.value] if isinstance(term.value, tuple) else [term.value]
+    operands: list[Scalar] = [*term.value] if isinstance(term.value, tuple) else [term.value]
     if term.op == "is_null":
-        return f"{value} IS {'' if given == [1] else 'NOT '}NULL", at
+        return f"{value} IS {'' if operands == [1] else 'NOT '}NULL", at
     if term.op == "!=":
-        return f"({value} <> ? OR {value} IS NULL)", [*at, *given, *at]
+        return f"({value} <> ? OR {value} IS NULL)", [*at, *operands, *at]
     if term.op == "contains" and term.where.many:
         return "EXISTS (SELECT 1 FROM json_each(r.fields, ?) AS e WHERE e.value = ?)", [
             _path(term.where),
-            *given,
+            *operands,
         ]
     if term.op == "contains":
-        return f"instr(lower({value}), lower(?)) > 0", [*at, *given]
-    test = f"IN ({','.join('?' * len(given))})" if term.op == "in" else f"{term.op} ?"
+        return f"instr(lower({value}), lower(?)) > 0", [*at, *operands]
+    test = f"IN ({','.join('?' * len(operands))})" if term.op == "in" else f"{term.op} ?"
     if term.where.slot:  # by the index of values, not record by record
         indexed = (
             f"SELECT f.node FROM record_field AS f WHERE f.field = ? AND f.{term.where.slot} {test}"  # noqa: S608 - literals
         )
-        return f"r.node IN ({indexed})", [term.where.field, *given]
-    return f"{value} {test}", [*at, *given]
+        return f"r.node IN ({indexed})", [term.where.field, *operands]
+    return f"{value} {test}", [*at, *operands]
 
 
 def _order(order: Sequence[tuple[Where, bool]]) -> tuple[str, list[Scalar]]:

@@ -52,11 +52,11 @@ def _grouped(
         f"SELECT fact, holder, needs FROM fact_ties WHERE {where} ORDER BY fact, holder, needs",  # noqa: S608 - literals
         (listed(ids),),
     )
-    found: dict[str, dict[str, frozenset[str]]] = {}
+    ties: dict[str, dict[str, frozenset[str]]] = {}
     for fact, holder, needs in rows:
-        holders = found.setdefault(fact, {})
+        holders = ties.setdefault(fact, {})
         holders[holder] = holders.get(holder, frozenset()) | {needs}
-    return found
+    return ties
 
 
 class FactTies(Store):

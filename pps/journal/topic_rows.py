@@ -66,7 +66,10 @@ def keep(db: Connection, at: datetime, members: Sequence[TopicMember], phrases: 
     db.executemany(
         "INSERT INTO topic_members (at, topic, turn, agreement, since)"
         " SELECT ?, ?, uuid, ?, ? FROM turns WHERE uuid = ?",
-        [(moment, one.topic, one.agreement, micros(one.since), one.turn) for one in members],
+        [
+            (moment, member.topic, member.agreement, micros(member.since), member.turn)
+            for member in members
+        ],
     )
     db.execute("DELETE FROM topic_phrases")
     db.executemany(
@@ -83,13 +86,13 @@ def keep(db: Connection, at: datetime, members: Sequence[TopicMember], phrases: 
 
 def phrases(db: Connection) -> dict[tuple[str, PhraseRole], list[Place]]:
     """Return the places that were kept last; those in turns that are gone or changed are missing."""
-    found: dict[tuple[str, PhraseRole], list[Place]] = {}
+    places: dict[tuple[str, PhraseRole], list[Place]] = {}
     rows = db.execute(
         "SELECT topic, role, turn, start, stop FROM topic_phrases ORDER BY topic, role, place"
     )
     for topic, role, turn, start, stop in rows:
-        found.setdefault((topic, role), []).append(Place(turn, start, stop))
-    return found
+        places.setdefault((topic, role), []).append(Place(turn, start, stop))
+    return places
 
 
 def latest(db: Connection) -> datetime | None:
@@ -124,7 +127,7 @@ def uses(db: Connection) -> list[Use]:
         "SELECT uuid, occurred_at, coalesce(times, 0), importance FROM turns LEFT JOIN"
         " (SELECT id, count(*) AS times FROM shown GROUP BY id) AS given ON id = uuid ORDER BY occurred_at DESC, seq DESC"
     )
-    return [Use(uuid, from_micros(at), times, said) for uuid, at, times, said in rows]
+    return [Use(uuid, from_micros(at), times, content) for uuid, at, times, content in rows]
 
 
 def importances(db: Connection, turns: Sequence[str]) -> dict[str, float]:

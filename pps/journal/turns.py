@@ -85,8 +85,10 @@ def prepare(group: str, draft: TurnDraft) -> Prepared:
         utc_offset_s=offset,
     )
     uuid = turn_id(group, draft.source, draft.session, reference)
-    said = f"{draft.title}\n{content}" if draft.title else content
-    return Prepared(uuid, clean, micros(occurred), precision_of(occurred), content_hash(said))
+    titled_text = f"{draft.title}\n{content}" if draft.title else content
+    return Prepared(
+        uuid, clean, micros(occurred), precision_of(occurred), content_hash(titled_text)
+    )
 
 
 def turn_id(group: str, source: str, session: str, reference: str) -> str:
@@ -332,7 +334,7 @@ def _places(connection: Connection, session: str, seq: int, n: int) -> list[int]
         "SELECT seq FROM turns WHERE session = ? AND seq > ? ORDER BY seq LIMIT ?",
         (session, seq, n),
     ).fetchall()
-    return [*(one for (one,) in reversed(earlier)), seq, *(one for (one,) in later)]
+    return [*(number for (number,) in reversed(earlier)), seq, *(number for (number,) in later)]
 
 
 def scan(connection: Connection, after_seq: int, limit: int) -> list[Turn]:
@@ -345,10 +347,10 @@ def forget(connection: Connection, uuids: Sequence[str]) -> int:
 
     Their facts in the graph are the caller's to judge.
     """
-    there = [turn.uuid for turn in get_many(connection, uuids)]
-    connection.executemany("DELETE FROM turns WHERE uuid = ?", [(uuid,) for uuid in there])
-    log_changes(connection, [Change("episode", uuid) for uuid in there])
-    return len(there)
+    existing = [turn.uuid for turn in get_many(connection, uuids)]
+    connection.executemany("DELETE FROM turns WHERE uuid = ?", [(uuid,) for uuid in existing])
+    log_changes(connection, [Change("episode", uuid) for uuid in existing])
+    return len(existing)
 
 
 def of_kind(connection: Connection, kind: str, limit: int) -> list[Turn]:
@@ -380,10 +382,10 @@ def _select(connection: Connection, rest: str, parameters: Sequence[str | int]) 
 
 def _duplicate_of(connection: Connection, turn: Prepared) -> Turn | None:
     if turn.draft.source_ref:
-        found = get_many(connection, [turn.uuid])
+        stored = get_many(connection, [turn.uuid])
     else:
         window = DEDUPE_WINDOW_S * 1_000_000
-        found = _select(
+        stored = _select(
             connection,
             # The plus signs keep the planner on turns_by_hash, where at most a few rows are met.
             """WHERE hash = ? AND occurred_at BETWEEN ? AND ?
@@ -397,7 +399,7 @@ def _duplicate_of(connection: Connection, turn: Prepared) -> Turn | None:
                 turn.draft.role,
             ),
         )
-    return found[0] if found else None
+    return stored[0] if stored else None
 
 
 def check_content(content: str) -> str:

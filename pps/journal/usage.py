@@ -129,10 +129,10 @@ def record_parts(
 def seen(connection: Connection, session: str) -> Seen:
     """Return what a session was shown since it began, or since it was last compacted."""
     compacted_at = _last_compacted(connection, session)
-    shown = connection.execute(
+    shown_rows = connection.execute(
         "SELECT DISTINCT id FROM shown WHERE session = ? AND at > ?", (session, compacted_at)
     )
-    ids = frozenset(id_ for (id_,) in shown)
+    ids = frozenset(id_ for (id_,) in shown_rows)
     (prompts,) = connection.execute(
         """SELECT count(*) FROM injected
             WHERE session = ? AND given = 'turn' AND tokens > 0 AND at > ?""",

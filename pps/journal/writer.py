@@ -303,9 +303,9 @@ class Writer(ABC):
     def _serve(self, batch: Sequence[_Write]) -> None:
         """Commit a batch and answer it; what asked for care of the file is answered after that."""
         outcomes = self._transact(batch) if batch else []
-        _deliver([one for one in outcomes if not one.write.secure])
+        _deliver([outcome for outcome in outcomes if not outcome.write.secure])
         self._tidy(deleted=any(write.secure for write in batch))
-        _deliver([one for one in outcomes if one.write.secure])
+        _deliver([outcome for outcome in outcomes if outcome.write.secure])
         if not batch:
             self._idle()
 

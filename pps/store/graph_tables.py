@@ -95,11 +95,11 @@ class GraphTables:
 
     async def vectors(self, collections: Sequence[str], owners: Sequence[str]) -> dict[str, Vector]:
         """Return owner → the first vector that it has in one of some collections; those without one are left out."""
-        found: dict[str, Vector] = {}
+        vectors: dict[str, Vector] = {}
         if self._indexes is not None:
             for collection in collections:
-                found |= await self._indexes.vectors(collection, owners)
-        return found
+                vectors |= await self._indexes.vectors(collection, owners)
+        return vectors
 
     @contextmanager
     def _naming_the_remedy(self) -> Generator[None]:

@@ -105,8 +105,8 @@ def plan(data: Path, group: str, name: str, progress: Progress) -> Upgraded | No
         graph.check_group()
         known = set[str]()
         for page in graph.pages():
-            kept = _with_ends(page, known)
-            read.add_page(kept, left_out=page.rows - kept.rows)
+            complete = _with_ends(page, known)
+            read.add_page(complete, left_out=page.rows - complete.rows)
             progress(page.section, read.sections[page.section], page.total)
     size = sum(file.stat().st_size for file in _copied_files(data))
     return Upgraded(
@@ -280,9 +280,9 @@ def _moved(
         known = set[str]()
         with _opened(copy / source, group, name) as graph:
             for page in graph.pages():
-                kept = _with_ends(page, known)
-                _put(session, kept)
-                read.add_page(kept, left_out=page.rows - kept.rows)
+                complete = _with_ends(page, known)
+                _put(session, complete)
+                read.add_page(complete, left_out=page.rows - complete.rows)
                 progress(page.section, read.sections[page.section], page.total)
         progress("comparing", 0, 1)
         _compare(connection, read, name)
@@ -302,7 +302,11 @@ def _with_ends(page: OldPage, nodes: set[str]) -> OldPage:
     nodes.update(node.uuid for node in page.nodes)
     if not page.facts:
         return page
-    facts = [one for one in page.facts if one.fact.subject in nodes and one.fact.object in nodes]
+    facts = [
+        stored
+        for stored in page.facts
+        if stored.fact.subject in nodes and stored.fact.object in nodes
+    ]
     return replace(page, facts=facts)
 
 
@@ -367,7 +371,10 @@ def _rows_of(page: OldPage) -> Generator[tuple[str, list[Row]]]:
     yield "episode", [episode.columns() for episode in page.episodes]
     yield "mention", [(*mention[:3], micros(mention[3])) for mention in page.mentions]
     communities = page.communities
-    yield "community", [one.columns(page.vectors.get(one.uuid)) for one in communities]
+    yield (
+        "community",
+        [community.columns(page.vectors.get(community.uuid)) for community in communities],
+    )
     yield "saga", [saga.columns() for saga in page.sagas]
     for table, links in page.links.items():
         yield table, [link.columns() for link in links]
@@ -385,10 +392,10 @@ def _compare(connection: Connection, read: _Tally, name: str) -> None:
         stored.add(table, cursor)
         if stored.of(table) != read.of(table):
             expected = read.of(table)[0]
-            found = stored.of(table)[0]
+            actual = stored.of(table)[0]
             raise StoreError(
                 f"{name}: the upgrade of its graph would not be whole: of the table {table} {expected:,} rows were read "
-                f"and {found:,} are stored, or they differ; nothing was changed: please report it"
+                f"and {actual:,} are stored, or they differ; nothing was changed: please report it"
             )
         if connection.execute(f"PRAGMA foreign_key_check({table})").fetchone():
             raise StoreError(

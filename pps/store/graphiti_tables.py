@@ -248,7 +248,7 @@ def put_communities(
     session.insert(
         "community",
         f"{COMMUNITY_COLUMNS}, vector",
-        [one.columns(vectors.get(one.uuid)) for one in communities],
+        [community.columns(vectors.get(community.uuid)) for community in communities],
         _REPLACE_COMMUNITY,
     )
 

@@ -152,13 +152,15 @@ class LadybugGraph:
 
     def _mention_pages(self) -> Iterator[OldPage]:
         for total, rows in self._edge_pages("Episodic", "MENTIONS", "Entity"):
-            kept: dict[tuple[str, str], Mention] = {}
+            mentions: dict[tuple[str, str], Mention] = {}
             for row in rows:
                 mention = self._mention(row)
                 pair = mention[:2]
-                if pair not in kept or self._is_pipelines(mention) > self._is_pipelines(kept[pair]):
-                    kept[pair] = mention
-            yield OldPage("mentions", total, mentions=[*kept.values()])
+                if pair not in mentions or self._is_pipelines(mention) > self._is_pipelines(
+                    mentions[pair]
+                ):
+                    mentions[pair] = mention
+            yield OldPage("mentions", total, mentions=[*mentions.values()])
 
     def _mention(self, row: _Row) -> Mention:
         episode = str(row["source"])
@@ -191,9 +193,9 @@ class LadybugGraph:
             for total, rows in self._edge_pages(source, edge, target):
                 links = [self._link(table, row) for row in rows]
                 fresh = {_link_key(table, link): link for link in reversed(links)}
-                kept = [link for key, link in fresh.items() if key not in seen]
+                new_links = [link for key, link in fresh.items() if key not in seen]
                 seen.update(fresh)
-                yield OldPage("links", total, links={table: kept})
+                yield OldPage("links", total, links={table: new_links})
 
     def _link(self, table: LinkTable, row: _Row) -> GraphitiLink:
         source = str(row["source"])
