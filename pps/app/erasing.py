@@ -1,7 +1,7 @@
 """What is to be removed: entities that are deleted, and graphs on Neo4j that are published no more.
 
-Both are noted before they are begun, carried through at once where that is possible, and tried again after a kill, or
-when Neo4j is back.
+Both are noted before they are begun, carried through at once where that is possible, and tried
+again after a kill, or when Neo4j is back.
 """
 
 from __future__ import annotations
@@ -98,7 +98,10 @@ class Erasing:
         await self.unpublish()
 
     async def unpublish(self) -> str:
-        """Remove the graphs from Neo4j that are published no more; return why some stay, an empty text when none does."""
+        """Remove the graphs from Neo4j that are published no more.
+
+        Return why some stay, an empty text when none does.
+        """
         async with self.unpublishing:
             groups = await asyncio.to_thread(self._unpublished.groups)
             if not groups:

@@ -1,4 +1,4 @@
-"""The features of one installation: loaded through their entry points, switched on and off by the owner."""
+"""The features of one installation: loaded by entry point, switched on or off by the owner."""
 
 from __future__ import annotations
 
@@ -195,7 +195,7 @@ def _loaded(point: FeaturePoint) -> InstalledFeature:
 def _checked(
     installed_feature: InstalledFeature, offered: Sequence[LoadedFeature]
 ) -> InstalledFeature:
-    """Return a feature of another distribution without what cannot be used beside those that are offered already."""
+    """Return another distribution's feature without the parts that clash with earlier features."""
     if installed_feature.feature is None:
         return installed_feature
     try:

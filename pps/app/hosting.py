@@ -84,7 +84,8 @@ class PublishedState:
     """Whether an entity's graph is published on Neo4j.
 
     Attributes:
-        behind: Changes that the published graph lacks; None while all of it is written anew, or where it is not published.
+        behind: Changes that the published graph lacks; None while all of it is written anew, or
+            where it is not published.
         waits_for: Why nothing is written or removed now; empty while it goes on.
     """
 
@@ -166,7 +167,7 @@ class App:
                 await asyncio.to_thread(registry.running.save)
 
     async def warm_up(self) -> None:
-        """Import what a memory needs and load the embedding model: the first one to open need not wait for them."""
+        """Import a memory's packages and load the embedding model before the first one opens."""
         await asyncio.gather(
             asyncio.to_thread(load, "pps.app.opening"),
             asyncio.to_thread(self._shared.load_embedder),
@@ -181,14 +182,17 @@ class App:
         token: bool = True,
         time_zone: str = "",
     ) -> Created:
-        """Register an entity and make its folder, indexes, own node and (unless it is to be a pool) token.
+        """Register an entity; make its folder, indexes, own node and, unless it is a pool, a token.
 
-        What was cut short or failed is completed when it is asked for again: the token comes with the first that
-        succeeds. One that is made already keeps the packs and the time zone that it has.
+        What was cut short or failed is completed when it is asked for again: the token comes with
+        the first that succeeds. One that is made already keeps the packs and the time zone that it
+        has.
 
         Raises:
-            InvalidRequest: The name is bad or taken, its packs cannot be had together, or there is no such time zone.
-            StoreConflict: It was deleted meanwhile, or the deletion of one of that name is not finished.
+            InvalidRequest: The name is bad or taken, its packs cannot be had together, or there is
+                no such time zone.
+            StoreConflict: It was deleted meanwhile, or the deletion of one of that name is not
+                finished.
             StoreError, StoreUnavailable: A file or server cannot be used.
         """
         names = await asyncio.to_thread(packs_together, self.settings.home, packs)
@@ -238,14 +242,17 @@ class App:
         return self.settings.time_zone if is_set else ""
 
     async def delete(self, name: str) -> Deletion:
-        """Erase an entity: its memory is closed, its registration taken away, then its files are removed.
+        """Erase an entity: close its memory, remove its registration, then remove its files.
 
-        What is published on Neo4j goes too; where that is away, it goes when it answers, see ``unpublishing``. Nobody gets the name before all of it is gone. What a kill or a failure cuts short, the next start finishes,
-        and so does the next deletion or creation under that name.
+        What is published on Neo4j goes too; where that is away, it goes when it answers, see
+        ``unpublishing``. Nobody gets the name before all of it is gone. What a kill or a failure
+        cuts short, the next start finishes, and so does the next deletion or creation under that
+        name.
 
         Raises:
             UnknownEntity: No such entity.
-            StoreConflict: It is in use and stays so for 30 s, or another process has it open; nothing was changed.
+            StoreConflict: It is in use and stays so for 30 s, or another process has it open;
+                nothing was changed.
             StoreError: Something of it could not be removed; the next start tries again.
         """
         await self._tell_of_leaving(name)
@@ -284,7 +291,9 @@ class App:
         return await self._erasing.finish_all()
 
     async def publish(self, name: str, *, anew: bool = False) -> PublishedState:
-        """Publish an entity's graph on Neo4j from now on; done before, it changes nothing unless it is to be ``anew``.
+        """Publish an entity's graph on Neo4j from now on.
+
+        Done before, it changes nothing unless it is to be ``anew``.
 
         Raises:
             ConfigError: Neo4j cannot be used as it is set; nothing was changed.
@@ -323,11 +332,14 @@ class App:
             return PublishedState(name, True, state.behind, state.waits_for)
 
     async def unpublish(self, name: str) -> PublishedState:
-        """Publish an entity's graph no more and remove it from Neo4j; where that is away, when it answers.
+        """Publish an entity's graph no more and remove it from Neo4j.
+
+        Where that is away, when it answers.
 
         Raises:
             StoreConflict: The memory is in use and stays so for 30 s.
-            StoreUnavailable: An earlier PPS kept the graph on Neo4j alone, which is away; nothing was changed.
+            StoreUnavailable: An earlier PPS kept the graph on Neo4j alone, which is away; nothing
+                was changed.
         """
         async with self._gate(name):
             entry = await asyncio.to_thread(self.registry.mount, name)
@@ -342,7 +354,10 @@ class App:
         return PublishedState(name, is_published=False, waits_for=await self._erasing.unpublish())
 
     async def _end_logging_graph(self, memory: Memory) -> None:
-        """Let the tables of a database log the rows of a graph no more; see ``meta.PUBLISHED_AT``."""
+        """Let the tables of a database log the rows of a graph no more.
+
+        See ``meta.PUBLISHED_AT``.
+        """
         from pps.journal import meta
 
         publisher = memory.parts.indexer.publisher
@@ -356,10 +371,13 @@ class App:
         return len(groups), self._erasing.stays
 
     async def dump_graphiti(self, address: str, folder: Path) -> Path:
-        """Write a group that stock Graphiti keeps on a Neo4j to a file in a folder, for an import; return the file.
+        """Write a group that stock Graphiti keeps on a Neo4j to a file in a folder, for an import.
+
+        Return the file.
 
         Args:
-            address: ``neo4j://HOST:PORT/DATABASE?group=NAME``; user and password are those that are set.
+            address: ``neo4j://HOST:PORT/DATABASE?group=NAME``; user and password are those that are
+                set.
             folder: An empty folder.
 
         Raises:
@@ -383,9 +401,12 @@ class App:
             await asyncio.to_thread(self.registry.archive, name, undo=undo)
 
     def hear_of_leaving(self, listener: Callable[[str], Awaitable[None]]) -> Callable[[], None]:
-        """Call a listener with each name that is about to be archived or deleted; return what ends that.
+        """Call a listener with each name that is about to be archived or deleted.
 
-        Whoever uses a memory for long, such as an answer that streams, then lets go of it: the deletion waits until it has.
+        Return what ends that.
+
+        Whoever uses a memory for long, such as an answer that streams, then lets go of it: the
+        deletion waits until it has.
         """
         self._told_of_leaving.append(listener)
         return lambda: self._told_of_leaving.remove(listener)
@@ -495,7 +516,7 @@ class App:
             await self._trim()
 
     def provide_shared_lines(self, lines: SharedLinesOf) -> None:
-        """Let packs have a section with what others share: what the layer of squads knows of an entity's pool."""
+        """Let context packs have a section with the shared records of an entity's squad pool."""
         self._shared.lines_of = lines
 
     async def reembed(self, name: str, progress: Progress | None = None) -> dict[str, int]:
@@ -520,10 +541,11 @@ class App:
             return await memory.reindex(progress, which)
 
     async def rebuild(self, name: str, progress: Progress | None = None) -> dict[str, int]:
-        """Make an entity's graph anew from its journal: turns, records, and facts that were given or found by rules.
+        """Rebuild an entity's graph from its journal: turns, records, facts of callers and rules.
 
         Returns:
-            Documents by kind, as ``reindex``; and ``to_read``, the turns that a model or command reads again.
+            Documents by kind, as ``reindex``; and ``to_read``, the turns that a model or command
+            reads again.
 
         Raises:
             StoreConflict: The memory is in use and stays so for 30 s.
@@ -538,17 +560,18 @@ class App:
     async def upgrade(
         self, name: str, progress: Progress | None = None, *, dry_run: bool = False
     ) -> UpgradeReport:
-        """Move the graph that an earlier PPS left in a file of its own into an entity's ``memory.db``.
+        """Move a graph that an earlier PPS left in its own file into an entity's ``memory.db``.
 
-        Opening the memory does the same; this does it ahead, also for an archived one and for a pool.
+        Opening the memory does the same; this does it ahead, also for an archived one and for a
+        pool.
 
         Raises:
             UnknownEntity: No such entity.
             ConfigError: The extra ``migrate``, which reads the file, is not installed.
             IsolationError: The graph file is another entity's.
             StoreConflict: Another process holds the files.
-            StoreError, StoreUnavailable: A file cannot be used, or the disk has too little room. Nothing was changed,
-                as with the others.
+            StoreError, StoreUnavailable: A file cannot be used, or the disk has too little room.
+                Nothing was changed, as with the others.
         """
         async with self._gate(name):
             entry = await asyncio.to_thread(self.registry.get, name)
@@ -563,10 +586,11 @@ class App:
         return report_of(entry, done, dry_run=dry_run)
 
     async def move(self, name: str, target: Place, progress: Progress | None = None) -> MoveReport:
-        """Move an entity's memory into another store: all of it is copied, compared, and then used from there.
+        """Move an entity's memory into another store: copy it, compare the copy, then use it.
 
-        The store that it was in keeps it as it was, until ``drop_moved_source`` or what erases it. Killed at any moment,
-        exactly one store is the memory; the same call again finishes it. Its indexes and anchors stay where they are.
+        The store that it was in keeps it as it was, until ``drop_moved_source`` or what erases it.
+        Killed at any moment, exactly one store is the memory; the same call again finishes it. Its
+        indexes and anchors stay where they are.
 
         Args:
             name: Of the entity; a pool's too, and one that is archived, which stays archived.
@@ -575,20 +599,23 @@ class App:
 
         Raises:
             UnknownEntity: No such entity.
-            InvalidRequest: What the last move left is still kept, or a text holds what PostgreSQL cannot store.
+            InvalidRequest: What the last move left is still kept, or a text holds what PostgreSQL
+                cannot store.
             ConfigError, StoreUnavailable: The server is not set, or does not answer.
-            StoreConflict: The memory is in use and stays so for 30 s, or another process has it open.
-            StoreError: The memory cannot be opened, or the copy is not the same. Nothing was changed, as with the others.
+            StoreConflict: The memory is in use and stays so for 30 s, or another process has it
+                open.
+            StoreError: The memory cannot be opened, or the copy is not the same. Nothing was
+                changed, as with the others.
         """
         started = asyncio.get_running_loop().time()
         mount = partial(self.registry.mount, name, include_archived=True)
         entry = await asyncio.to_thread(mount)
         if not await self._moving.check(entry, target):
-            kept = await self._moving.kept(entry)
-            return MoveReport(name, "nothing_to_do", target, kept=kept)
+            old_copy = await self._moving.kept(entry)
+            return MoveReport(name, "nothing_to_do", target, kept=old_copy)
         if not entry.archived:
             async with self.memory(name, pool=True):
-                pass  # what a crash or an earlier PPS left of it is put right first, or the reason why not is told
+                pass  # repairs leftovers of a crash or an earlier PPS first, or raises the reason
         async with self._gate(name):
             await self._unused(name)
             await self._close(name)
@@ -602,12 +629,13 @@ class App:
                     await opening.bring_up_to_date(entry, self._shared)
                 rows = await self._moving.carry_out(entry, target, progress) if is_due else {}
         entry = await asyncio.to_thread(self.registry.get, name)
-        kept = await self._moving.kept(entry)
+        old_copy = await self._moving.kept(entry)
         seconds = round(asyncio.get_running_loop().time() - started, 2)
-        return MoveReport(name, "moved" if is_due else "nothing_to_do", target, rows, kept, seconds)
+        outcome = "moved" if is_due else "nothing_to_do"
+        return MoveReport(name, outcome, target, rows, old_copy, seconds)
 
     async def drop_moved_source(self, name: str) -> MoveReport:
-        """Erase what another store holds of an entity since it was moved, or since a move was cut short.
+        """Erase another store's copy of an entity, left by a move or by one that was cut short.
 
         Raises:
             UnknownEntity: No such entity.
@@ -644,7 +672,7 @@ class App:
                 return await asyncio.to_thread(erase_copies, entry)
 
     async def unopenable(self) -> dict[str, str]:
-        """Return the entities that cannot be opened, or not again, as far as it is known, and why."""
+        """Return the entities that are known not to open, and why."""
         entries = await asyncio.to_thread(self.registry.list)
         problems = {
             entry.entity.name: await asyncio.to_thread(unusable, entry)
@@ -697,7 +725,7 @@ class App:
         return list(self._open)
 
     async def resume_pending(self, patience_s: float = 3600.0) -> dict[str, str]:
-        """Finish deletions, then the jobs that closed entities still have, each for ``patience_s`` at most.
+        """Finish deletions, then the jobs of closed entities, each for ``patience_s`` at most.
 
         Return what stands in the way, by the name of the entity; empty when all could be opened.
         """

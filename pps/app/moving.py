@@ -1,8 +1,11 @@
-"""Moving an entity's memory between a file and PostgreSQL: copied, compared, switched; and erasing what it left behind.
+"""Moving an entity's memory between a file and PostgreSQL: copied, compared, switched.
 
-The registry says which store is the true one, and changes that in one transaction. Killed before it, the memory is where
-it was and what was copied is noted; killed after it, the memory is in its new place and its card follows when it is next
-opened. The same move asked for again finishes either.
+And erasing what it left behind.
+
+The registry says which store is the true one, and changes that in one transaction. Killed before
+it, the memory is where it was and what was copied is noted; killed after it, the memory is in its
+new place and its card follows when it is next opened. The same move asked for again finishes
+either.
 """
 
 from __future__ import annotations
@@ -80,14 +83,17 @@ class Moving:
         """Copy, compare and switch; return table → rows. The caller holds the entity's files.
 
         Raises:
-            StoreError: The copy is not the same as the memory; it is erased, and nothing was changed.
-            InvalidRequest, StoreUnavailable, StoreConflict: It cannot be copied; nothing was changed.
+            StoreError: The copy is not the same as the memory; it is erased, and nothing was
+                changed.
+            InvalidRequest, StoreUnavailable, StoreConflict: It cannot be copied; nothing was
+            changed.
         """
         await asyncio.to_thread(self._registry.moves.begin, entry.entity, target)
         try:
             digests = await in_thread(await self._copying(entry, target), progress)
         except BaseException:
-            # What cannot be erased now stays noted: the doctor names it, and the next move writes over it.
+            # What cannot be erased now stays noted: the doctor names it, and the next move writes
+            # over it.
             with contextlib.suppress(PPSError):
                 await asyncio.shield(self.erase_other_copy(entry))
             raise
@@ -98,13 +104,16 @@ class Moving:
     async def _copying(self, entry: Entry, target: Place) -> Callable[[Tell], Digests]:
         from pps.journal.copying import copy_to_database, copy_to_file
 
-        database, group = await self._shared.database(), entry.entity.group
+        database = await self._shared.database()
+        group = entry.entity.group
         if target == "postgresql":
             return lambda tell: copy_to_database(file_of(entry), database, group, tell)
         return lambda tell: copy_to_file(database, group, file_of(entry), tell)
 
     async def erase_other_copy(self, entry: Entry) -> bool:
-        """Erase what a store that is not the entity's own holds of it; tell whether anything was noted.
+        """Erase what a store that is not the entity's own holds of it.
+
+        Tell whether anything was noted.
 
         Raises:
             StoreError, StoreUnavailable: It cannot be erased; it stays noted.
@@ -137,10 +146,11 @@ async def erase_other_copy(entry: Entry, moves: Moves, shared: Shared) -> bool:
 
 
 def notes_and_problems(entry: Entry, other: OtherCopy | None) -> tuple[list[str], list[str]]:
-    """Return what is to be said of what another store holds of an entity: what is kept, and what was cut short."""
+    """Return a notice on another store's copy of an entity: a kept one, or of a move cut short."""
     if other is None:
         return [], []
-    name, where = entry.entity.name, place_text(entry, other)
+    name = entry.entity.name
+    where = place_text(entry, other)
     drop = f"`pps move {name} --drop-source`"
     if other.is_kept:
         return [

@@ -70,19 +70,21 @@ if TYPE_CHECKING:
     from pps.isolation.neo4j_driver import PooledNeo4jDriver
 
 Anew = Literal["no", "vectors", "all", "graph"]
-"""What to begin anew, empty: ``vectors`` for another model, ``all`` indexes that cannot be opened, the ``graph`` too.
+"""Files to begin anew, empty: ``vectors`` for another model, ``all`` indexes, the ``graph`` too.
 
-The jobs of a graph that begins anew are queued again, so that the worker brings back what the journal knows.
+The jobs of a graph that begins anew are queued again, so that the worker brings back what the
+journal knows.
 """
 
 
 async def open_memory(entry: Entry, shared: Shared, *, anew: Anew = "no") -> Memory:
-    """Open an entity's files, upgrade those of an earlier PPS, repair what a crash left and start its worker.
+    """Open an entity's files: upgrade old ones, repair leftovers of a crash, start the worker.
 
     Raises:
         StoreConflict: Another process holds the files; the message names it.
-        ConfigError: The vectors are of another model, which cannot be had (unless they begin anew). Or the graph lies
-            in a file of an earlier PPS, and the extra ``migrate``, which reads it, is not installed.
+        ConfigError: The vectors are of another model, which cannot be had (unless they begin anew).
+            Or the graph lies in a file of an earlier PPS, and the extra ``migrate``, which reads
+            it, is not installed.
         StoreError, StoreUnavailable: A file or server cannot be used.
     """
     async with contextlib.AsyncExitStack() as stack:
@@ -118,7 +120,8 @@ async def open_memory(entry: Entry, shared: Shared, *, anew: Anew = "no") -> Mem
 async def bring_up_to_date(entry: Entry, shared: Shared) -> None:
     """Bring the tables of a memory that nobody opens to this version; the caller holds its files.
 
-    Its worker and its indexes stay as they are: what a crash left of its jobs is put right when it is opened.
+    Its worker and its indexes stay as they are: what a crash left of its jobs is put right when it
+    is opened.
 
     Raises as ``open_memory``.
     """
@@ -128,7 +131,8 @@ async def bring_up_to_date(entry: Entry, shared: Shared) -> None:
 
 
 async def _open_journal(entry: Entry, shared: Shared) -> Journal:
-    path, group = entry.folder / "data" / folder.JOURNAL, entry.entity.group
+    path = entry.folder / "data" / folder.JOURNAL
+    group = entry.entity.group
     if entry.store != "postgresql":
         return await Journal.open(path, group)
     return await Journal.open_in(await shared.database(), path, group, made=entry.made)
@@ -139,7 +143,10 @@ def self_node_id(entity: EntityId) -> str:
 
 
 class _Opening:
-    """One entity's memory on its way from files to a running worker; what is opened is closed by the stack."""
+    """One entity's memory on its way from files to a running worker.
+
+    What is opened is closed by the stack.
+    """
 
     def __init__(
         self,
@@ -167,7 +174,9 @@ class _Opening:
 
     async def memory(self) -> Memory:
         """Put the parts together; the order is that in which they need each other."""
-        entity, journal, shared = self._entry.entity, self._journal, self._shared
+        entity = self._entry.entity
+        journal = self._journal
+        shared = self._shared
         indexes = await self._indexes()
         client = await self._client(indexes)
         publisher = await self._publisher(client, indexes)
@@ -210,7 +219,7 @@ class _Opening:
         records = RecordParts(
             journal, client, pipeline, intake, worker, mode, redactor, self._automatic, self.kinds
         )
-        kept = Records(records, merging, forgetter)
+        record_api = Records(records, merging, forgetter)
         calendars = ProvidedCalendars(
             lambda: shared.provided("calendars"),
             shared.settings,
@@ -241,12 +250,12 @@ class _Opening:
                 store=self._entry.store,
                 self_node=self_node,
                 kinds=self.kinds,
-                layers=Layers(kept, self.kinds, calendars, journal, anchors),
+                layers=Layers(record_api, self.kinds, calendars, journal, anchors),
                 extraction=mode,
                 redactor=redactor,
                 automatic=self._automatic,
-                records=kept,
-                asks=Asks(kept, self.kinds, client, engine, self.embedder),
+                records=record_api,
+                asks=Asks(record_api, self.kinds, client, engine, self.embedder),
                 costs=costs,
                 budget_tokens=shared.settings.recall.budget_tokens,
                 journal=journal,
@@ -277,19 +286,22 @@ class _Opening:
         return memory
 
     def _topics(self, sources: Sources) -> ProvidedTopics:
-        wanted, names = (
-            self._shared.settings.hooks,
-            {"topics": "topics", "alerts": "alerts", "explore": "explored"},
-        )
-        in_hooks = tuple(section for name, section in names.items() if getattr(wanted, name))
+        hooks = self._shared.settings.hooks
+        sections = {"topics": "topics", "alerts": "alerts", "explore": "explored"}
+        in_hooks = tuple(section for name, section in sections.items() if getattr(hooks, name))
         find = partial(self._shared.provided, "topics")
         topics = ProvidedTopics(find, sources, self._entry.entity.group, in_hooks)
         self._stack.push_async_callback(topics.stop)
         return topics
 
     async def pinned_embedder(self) -> Embedder | None:
-        """Return the model that an entity is held to from its first vector on; of vectors that begin anew, that set."""
-        journal, name, embedder = self._journal, self._entry.entity.name, self._shared.embedder
+        """Return the model that an entity is bound to from its first vector on.
+
+        If its vectors begin anew, that is the model of the settings.
+        """
+        journal = self._journal
+        name = self._entry.entity.name
+        embedder = self._shared.embedder
         pinned = await journal.get_meta("fingerprint")
         current = fingerprint_text(embedder.fingerprint) if embedder else ""
         if self._anew == "vectors":
@@ -309,19 +321,20 @@ class _Opening:
         return embedder
 
     async def _embedder_of(self, pinned: str, current: str) -> Embedder:
-        name, was, now_set = (
-            self._entry.entity.name,
-            json.loads(pinned)["model"],
-            json.loads(current)["model"],
-        )
+        name = self._entry.entity.name
+        pinned_model = json.loads(pinned)["model"]
+        current_model = json.loads(current)["model"]
         try:
             embedder = await self._shared.embedder_of(pinned)
         except ConfigError as error:
-            why = f"{name}: its vectors are of {was}. {error.message}; or run `pps reembed {name}`"
+            why = (
+                f"{name}: its vectors are of {pinned_model}. {error.message}; "
+                f"or run `pps reembed {name}`"
+            )
             raise ConfigError(why) from None
         if embedder is None:
-            why = f"the embedder set is {now_set}; set it back or run `pps reembed {name}`"
-            raise ConfigError(f"{name}: its vectors are of {was}, {why}")
+            why = f"the embedder set is {current_model}; set it back or run `pps reembed {name}`"
+            raise ConfigError(f"{name}: its vectors are of {pinned_model}, {why}")
         return embedder
 
     async def _indexes(self) -> EntityIndexes:
@@ -338,13 +351,14 @@ class _Opening:
         return indexes
 
     async def _client(self, indexes: EntityIndexes) -> IsolatedGraphitiClient:
-        shared, mine = self._shared, self._extractor != self._shared.settings.extractor
+        shared = self._shared
         if self._entry.is_published:
             await self._prepare_publishing(indexes)
         remedy = f"`pps rebuild {self._entry.entity.name}` makes it anew"
         store = "postgresql" if self._entry.store == "postgresql" else "embedded"
         driver = EntityDriver(GraphTables(self._journal, remedy, indexes), store, _kept_open)
-        extractor = make_extractor(self._extractor) if mine else shared.extractor
+        has_own_extractor = self._extractor != shared.settings.extractor
+        extractor = make_extractor(self._extractor) if has_own_extractor else shared.extractor
         models = Models(
             self.embedder, shared.reranker, extractor, shared.settings.reranker.deadline_ms / 1000
         )
@@ -357,9 +371,12 @@ class _Opening:
         return client
 
     async def _prepare_publishing(self, indexes: EntityIndexes) -> None:
-        """Read a graph that an earlier PPS left on Neo4j alone into the tables; note that they hold the graph.
+        """Read a graph that an earlier PPS left on Neo4j alone into the tables.
 
-        Raises StoreUnavailable where Neo4j is away, and StoreError where what was read is not the same.
+        Note that they hold the graph.
+
+        Raises StoreUnavailable where Neo4j is away, and StoreError where what was read is not the
+        same.
         """
         journal = self._journal
         if await journal.get_meta(PUBLISHED_AT) is not None:
@@ -460,12 +477,16 @@ class _Opening:
         if self._extractor.mode != "command":
             return None
         groups = Groups(self._extractor.group_tokens, self._extractor.idle_s)
-        asked = Asked(make_command(self._extractor), client, costs, groups, redactor)
-        return Reader(self._journal, self._entry.entity.name, rules, asked)
+        models = Asked(make_command(self._extractor), client, costs, groups, redactor)
+        return Reader(self._journal, self._entry.entity.name, rules, models)
 
     async def _self_node(self, client: IsolatedGraphitiClient, pipeline: Pipeline) -> str:
-        """Make the entity's own node when it is not there; return its uuid. A graph that was made once has it."""
-        name, uuid = self._entry.entity.name, self_node_id(self._entry.entity)
+        """Make the entity's own node when it is not there; return its uuid.
+
+        A graph that was made once has it.
+        """
+        name = self._entry.entity.name
+        uuid = self_node_id(self._entry.entity)
         if not await client.nodes([uuid]):
             if self._entry.made and self._anew != "graph":
                 raise StoreError(folder.graph_gone(name))
@@ -497,9 +518,12 @@ async def _repaired(
     *,
     is_made_anew: bool,
 ) -> tuple[str, ...]:
-    """Carry through what a crash cut short and bring lagging indexes up to date; return what could not be done.
+    """Carry through what a crash cut short and bring lagging indexes up to date.
 
-    A model that is away, or a disk that is nearly full, keeps nobody from opening a memory: its worker tries again.
+    Return what could not be done.
+
+    A model that is away, or a disk that is nearly full, keeps nobody from opening a memory: its
+    worker tries again.
     """
     try:
         await forgetter.resume()

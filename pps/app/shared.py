@@ -131,7 +131,10 @@ class Shared:
             return self._server
 
     async def database(self) -> Database:
-        """Return the one PostgreSQL database, opened when the first entity needs it; raises as ``Database.open``."""
+        """Return the one PostgreSQL database, opened when the first entity needs it.
+
+        Raises as ``Database.open``.
+        """
         async with self._lock:
             if self._database is None:
                 from pps.journal.postgresql import database_of

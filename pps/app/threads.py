@@ -1,4 +1,7 @@
-"""Long blocking work in a thread that says how far it is: given up, it ends before who called goes on."""
+"""Long blocking work in a thread that reports progress.
+
+Cancelled, it ends before the caller goes on.
+"""
 
 from __future__ import annotations
 
@@ -11,14 +14,17 @@ from typing import TypeAlias, TypeVar
 T = TypeVar("T")
 
 Progress: TypeAlias = Callable[[str, int, int], None]
-"""Is told what is being done, how much of it is done, and of how much; 0 where that is not known."""
+"""Is told what is being done, how much of it is done, and of how much.
+
+0 where that is not known.
+"""
 
 
 async def in_thread(work: Callable[[Progress], T], progress: Progress | None) -> T:
     """Run ``work`` in a thread and return its result.
 
-    When the caller is cancelled, the next thing that ``work`` tells raises in its thread, and the cancellation goes on
-    when the thread has ended: what it changes is not let go before.
+    When the caller is cancelled, the next thing that ``work`` tells raises in its thread, and the
+    cancellation goes on when the thread has ended: what it changes is not let go before.
     """
     loop = asyncio.get_running_loop()
     is_given_up = threading.Event()

@@ -1,4 +1,4 @@
-"""The upgrade of an entity whose graph an earlier PPS left in a file of its own: when, and for whom."""
+"""The upgrade of an entity whose graph an earlier PPS left in a file of its own."""
 
 from __future__ import annotations
 
@@ -113,7 +113,7 @@ def remove_old_graph(entry: Entry) -> None:
 
 
 def copy_notes(entry: Entry) -> list[str]:
-    """Return what is to be said of the copies of an entity, and of a graph file that nothing reads."""
+    """Return a notice on an entity's copies, and on a graph file that nothing reads."""
     data = data_of(entry)
     name = entry.entity.name
     notes = [

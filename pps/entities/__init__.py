@@ -1,1 +1,1 @@
-"""The registry of entities, their folders, the tokens that open them, and the project folders mapped to them."""
+"""The registry of entities, their folders, their tokens, and the project folders mapped to them."""

@@ -1,4 +1,4 @@
-"""Deletions: a name given up for good is noted first, erased then, so that a start finishes what a kill cut short."""
+"""Deletions: a name is noted first and erased then, so that a start finishes after a kill."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ class Deletion:
     What was its own is being removed, and nobody gets its name until that is done.
 
     Attributes:
-        in_database: A PostgreSQL database has rows of it: it was there, or was moved from or to there.
+        in_database: A PostgreSQL database has rows of it: it was there, or was moved from or to
+            there.
         was_published: Its graph was published on Neo4j.
     """
 
@@ -45,7 +46,9 @@ class Deletions:
         self._folder = entities_folder
 
     def begin(self, entity: EntityId) -> Deletion:
-        """Take away an entity's registration, tokens, routes and watched folders, and note what is left to remove.
+        """Remove an entity's registration, tokens, routes and watched folders.
+
+        Note its files for removal.
 
         The caller has closed its memory and holds its files.
 
@@ -91,13 +94,14 @@ class Deletions:
             db.execute("DELETE FROM deletion WHERE grp = ?", (deletion.entity.group,))
 
     def sweep(self) -> None:
-        """Remove the folder in which deletions of earlier versions left what a kill kept them from erasing."""
+        """Remove the folder where deletions of earlier versions left files after a kill."""
         _remove(self._folder / ".trash")
 
     def _deletion(
         self, db: sqlite3.Connection, row: sqlite3.Row, *, was_published: bool = False
     ) -> Deletion:
-        store, group = row["store"], row["grp"]
+        store = row["store"]
+        group = row["grp"]
         return Deletion(
             EntityId(row["name"], group),
             store,
@@ -136,7 +140,10 @@ def _remove(folder: Path) -> None:
 
 
 class Unpublishing:
-    """The published graphs of one registry that are to be removed. Every step may be done again, by any process."""
+    """The published graphs of one registry that are to be removed.
+
+    Every step may be done again, by any process.
+    """
 
     def __init__(self, file: SmallFile) -> None:
         self._file = file
@@ -147,7 +154,10 @@ class Unpublishing:
             return [row["grp"] for row in db.execute("SELECT grp FROM unpublishing ORDER BY grp")]
 
     def end(self, group: str) -> None:
-        """Note that a group is gone from Neo4j, or is published again; nothing of it is left in the file."""
+        """Note that a group is gone from Neo4j, or is published again.
+
+        Nothing of it is left in the file.
+        """
         with self._file.writing() as db:
             db.execute("DELETE FROM unpublishing WHERE grp = ?", (group,))
 

@@ -41,7 +41,7 @@ class FeatureSwitches:
 
 
 def any_switched_off(home: Path) -> bool:
-    """Tell whether a data folder has a feature off, for who only needs to know whether to ask the server."""
+    """Tell whether a data folder has any feature switched off, without asking the server."""
     try:
         with closing(sqlite3.connect(f"{(home / 'registry.db').as_uri()}?mode=ro", uri=True)) as db:
             return db.execute("SELECT 1 FROM feature_off LIMIT 1").fetchone() is not None

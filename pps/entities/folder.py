@@ -1,4 +1,4 @@
-"""An entity's folder: made from the shipped template, known by its ``entity.toml``, held by one process at a time."""
+"""An entity's folder: made from a template, known by its ``entity.toml``, held by one process."""
 
 from __future__ import annotations
 
@@ -185,7 +185,10 @@ def check_card(folder: Path, entity: EntityId) -> Card:
 
 
 def store_named(name: str) -> str:
-    """Return the store that a card or the registry names: the tables of ``embedded`` were once called ``sqlite``."""
+    """Return the store that a card or the registry names.
+
+    ``sqlite`` is the old name of ``embedded``.
+    """
     return "embedded" if name == "sqlite" else name
 
 
@@ -214,7 +217,7 @@ async def held(entry: Entry) -> AsyncGenerator[None]:
 
 
 def check_files(entry: Entry) -> None:
-    """Raise StoreError when a file of an entity is gone, and IsolationError when its folder is another's."""
+    """Raise StoreError if an entity's file is gone, IsolationError if the folder is another's."""
     check_card(
         entry.folder, entry.entity
     )  # again, now that it is held: it may have been deleted before that

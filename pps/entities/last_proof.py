@@ -1,4 +1,4 @@
-"""The last proof of isolation that was run on this installation: what it came to, kept in the data folder."""
+"""The result of the last proof of isolation on this installation, in a file of the data folder."""
 
 from __future__ import annotations
 

@@ -163,7 +163,7 @@ class Squads:
         )
 
     def is_member(self, entity: str) -> bool:
-        """Tell whether the entity of a name is a member of a squad (5 µs, as long as nothing is written)."""
+        """Tell whether a named entity is a member of a squad (5 µs while nothing is written)."""
         return bool(self._whose().get(entity, ("", ""))[1])
 
     def pool_of(self, entity: str) -> str:
@@ -192,7 +192,7 @@ class Squads:
 
 
 def check_no_pool(db: sqlite3.Connection, group: str, field_name: str) -> None:
-    """Raise InvalidRequest when a group is a pool's: nothing but its squad's operations leads to it."""
+    """Raise InvalidRequest if a group is a pool's: only its squad's operations reach it."""
     row = db.execute("SELECT name FROM squad WHERE pool = ?", (group,)).fetchone()
     if row is not None:
         raise InvalidRequest(

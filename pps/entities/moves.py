@@ -1,8 +1,9 @@
-"""What a move of a memory to another store leaves beside the store that is true, and what is published from a server.
+"""Copies that moves left in other stores, and the graphs that a server's store publishes.
 
-The registry says where a memory is. A move notes its target before it copies the first row, and names the new store in
-one transaction when the copy was compared: so at any moment exactly one store is the true one, and what another store
-holds of the memory is known, to be finished or erased.
+The registry says where a memory is. A move notes its target before it copies the first row, and
+names the new store in one transaction when the copy was compared: so at any moment exactly one
+store is the true one, and what another store holds of the memory is known, to be finished or
+erased.
 """
 
 from __future__ import annotations
@@ -40,7 +41,8 @@ class OtherCopy:
     """What a store that is not an entity's own holds of it.
 
     Attributes:
-        is_kept: It is the memory as it was when it was moved away; else a copy whose move is not finished.
+        is_kept: It is the memory as it was when it was moved away; else a copy whose move is not
+            finished.
         at: When the move was finished, or begun.
     """
 
@@ -50,12 +52,15 @@ class OtherCopy:
 
 
 def place_of(store: str) -> Place:
-    """Return where the tables of an entity of a store are: one of ``neo4j`` is in a file, and published."""
+    """Return where the tables of a store's entity are; ``neo4j`` means a file, and published."""
     return "postgresql" if store == "postgresql" else "embedded"
 
 
 class Moves:
-    """The moves of one registry's entities. Methods block for less than a millisecond, writes for an fsync."""
+    """The moves of one registry's entities.
+
+    Methods block for less than a millisecond, writes for an fsync.
+    """
 
     def __init__(self, file: SmallFile) -> None:
         self._file = file
@@ -73,7 +78,7 @@ class Moves:
             put_other_copy(db, entity.group, OtherCopy(target, False, time.now()))
 
     def switch(self, entity: EntityId, store: str, *, is_published: bool, source: Place) -> None:
-        """Make the copy the true one, and note that the store before it keeps its own, in one transaction.
+        """Make the copy the true one, and note the old store's copy, in one transaction.
 
         Args:
             entity: Whose memory was copied.

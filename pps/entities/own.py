@@ -47,12 +47,15 @@ class TalkSection(_OwnSection):
     """Who answers for an entity in a room. No key stands here: only where it is.
 
     Attributes:
-        server: ``openai`` (any server with OpenAI's chat protocol), ``anthropic``, or ``command``; None is nobody.
+        server: ``openai`` (any server with OpenAI's chat protocol), ``anthropic``, or ``command``;
+            None is nobody.
         model: Its model's name; of a command the one that its table puts in.
-        base_url: Of the server, up to and without ``/chat/completions``; the vendor's own when not given.
+        base_url: Of the server, up to and without ``/chat/completions``; the vendor's own when not
+            given.
         command: A name of ``config/talkers.toml``, or the words of any other program.
         key_env: The variable of the environment that holds the key.
-        key_file: A file of mode 0600 that holds the key; a relative path begins at the entity's folder.
+        key_file: A file of mode 0600 that holds the key; a relative path begins at the entity's
+            folder.
         tools: Whether the model is offered its own recall and remember.
         tokens_per_day: Most tokens a day (UTC), in and out together; 0 is no bound.
         max_tokens: Most tokens of one answer.
@@ -138,13 +141,13 @@ def own_lines(folder: Path) -> dict[str, tuple[str, int]]:
     """
     own = own_settings(folder).model_dump(exclude_unset=True, exclude=set(_CARD_KEYS))
     lines = TomlLines(read_text(folder / "entity.toml"))
-    found: dict[str, tuple[str, int]] = {}
+    settings: dict[str, tuple[str, int]] = {}
     for name, value in own.items():
         section = cast("dict[str, object]", value) if isinstance(value, dict) else {"": value}
         for key, setting in section.items():
             path = (name, key) if key else (name,)
-            found[".".join(path)] = _own_text(path, setting), lines.line(path)
-    return found
+            settings[".".join(path)] = _own_text(path, setting), lines.line(path)
+    return settings
 
 
 def _own_text(path: tuple[str, ...], setting: object) -> str:
@@ -179,7 +182,10 @@ def set_extractor(folder: Path, command: str) -> None:
 
 
 def set_store(folder: Path, store: str) -> None:
-    """Note in an entity's card whether its graph is published; only the key ``store`` changes. As ``set_packs``."""
+    """Note in an entity's card whether its graph is published; only the key ``store`` changes.
+
+    As ``set_packs``.
+    """
 
     def changed(text: str) -> str:
         return re.sub(r"(?m)^store\s*=.*$", f'store = "{store}"', text, count=1)
@@ -243,7 +249,7 @@ def _checked(text: str, path: Path) -> OwnSettings:
 
 
 def _set_key(path: str, tree: object) -> str:
-    """Return the part of a problem's path that is in a file: which kind of value was tried is not."""
+    """Return the part of a problem's path that is in a file, without the tried type of a value."""
     parts = path.split(".")
     for number, part in enumerate(parts):
         if not isinstance(tree, dict) or part not in tree:

@@ -14,8 +14,10 @@ from pps.core.ids import EntityId
 from pps.entities import tokens
 from pps.entities.small_file import SmallFile
 
-LINK_S, SESSION_S = 60, 7 * 86_400
-"""How long a link and a session last."""
+LINK_S = 60
+"""Seconds that a link can be used."""
+SESSION_S = 7 * 86_400
+"""Seconds that a session lasts."""
 _LASTS_S: dict[tokens.Role, int] = {
     "link": LINK_S,
     "page": SESSION_S,
@@ -36,7 +38,7 @@ class _Presented:
 
 
 class PageSessions:
-    """Links and sessions are tokens of roles of their own: none of them is taken where another is asked for.
+    """Links and sessions of pages: tokens of roles of their own, each accepted only as its role.
 
     Methods block for about a millisecond and may raise StoreUnavailable.
     """

@@ -59,7 +59,7 @@ def _is_circle(path: str) -> bool:
 
 
 def without_paths(text: str, home: Path) -> str:
-    """Return a text in which nothing tells where the data folder's files lie: their names are those of entities."""
+    """Return a text without the paths of the data folder's files, which have names of entities."""
     return re.sub(rf"{re.escape(str(home))}[^\s:;,)'\"]*", "the memory's files", text)
 
 

@@ -113,7 +113,7 @@ _ENTITIES = (
 
 @dataclass(frozen=True, slots=True)
 class Created:
-    """What ``create`` did: ``token`` is shown this once and only for a new entity, which ``is_new`` until then."""
+    """The result of ``create``; ``token`` is shown only once, for a new entity (``is_new``)."""
 
     entity: EntityId
     folder: Path
@@ -122,9 +122,10 @@ class Created:
 
 
 def check_private(home: Path) -> None:
-    """Raise ConfigError where everybody on this machine can write a data folder: they could put files of theirs there.
+    """Raise ConfigError if every user of this machine can write a data folder and add files to it.
 
-    One in which only the owner of a file can remove it (sticky, as /tmp) is no better: names are taken first.
+    One in which only the owner of a file can remove it (sticky, as /tmp) is no better: names are
+    taken first.
     """
     if home.stat().st_mode & stat.S_IWOTH:
         raise ConfigError(
@@ -182,7 +183,10 @@ class Registry:
         self.moves = Moves(self._file)
 
     def stamp(self) -> object:
-        """Return what changes whenever the registry does; None while a later change might not show."""
+        """Return what changes whenever the registry does.
+
+        None while a later change might not show.
+        """
         return self._file.stamp()
 
     @classmethod
@@ -216,8 +220,8 @@ class Registry:
                 if card.entity.group in made:
                     db.execute("INSERT INTO made (grp) VALUES (?)", (card.entity.group,))
                 if card.store == "postgresql" and (place / "data" / folder.JOURNAL).exists():
-                    kept = OtherCopy("embedded", True, time.now())
-                    moves.put_other_copy(db, card.entity.group, kept)
+                    old_copy = OtherCopy("embedded", True, time.now())
+                    moves.put_other_copy(db, card.entity.group, old_copy)
         return [card.entity.name for _, card in cards]
 
     def damage(self) -> list[str]:
@@ -326,9 +330,9 @@ class Registry:
         return self.routes.nearest(path)
 
     def is_told(self, entity: EntityId, name: str, folder: str, repository: str = "") -> bool:
-        """Tell whether what named ``name``, or else nobody and came from a folder, was told to an entity.
+        """Tell whether a message was for an entity, by ``name`` or else by its folder.
 
-        A folder that is nobody's is whose the ``repository`` is that it is a worktree of.
+        A folder that is not mapped counts as the ``repository`` that it is a worktree of.
         """
         if name:
             return name == entity.name
@@ -380,7 +384,7 @@ class Registry:
         return entry
 
     def _was_changed(self, entry: Entry, before: str) -> bool:
-        """Tell whether an entity was published or moved, and a kill kept its card from saying so."""
+        """Tell whether a kill kept an entity's card from saying that it was published or moved."""
         if place_of(entry.store) == place_of(before):
             return True
         other = self.moves.other_copy(entry.entity.group)
@@ -398,7 +402,7 @@ class Registry:
             set_store(entry.folder, store)
 
     def set_published(self, entity: EntityId, is_published: bool) -> None:
-        """Note whether an entity's graph is published on Neo4j, and where it is no more, that it is to go from there.
+        """Note whether an entity's graph is published on Neo4j; if not, it is to be removed there.
 
         Raises:
             UnknownEntity: It was deleted.
@@ -496,7 +500,7 @@ class Registry:
             return db.execute("DELETE FROM token WHERE role = 'operator'").rowcount
 
     def set_pending(self, entity: EntityId, pending: bool) -> None:
-        """Note whether an entity has jobs that may not be done, and since when, so that a restart runs them.
+        """Note whether an entity may have open jobs, and since when, so that a restart runs them.
 
         Raises:
             UnknownEntity: It was deleted; one that has its name now is another.
@@ -536,7 +540,7 @@ class Registry:
         return Entry(entity, place, store, created_at, False, False, is_published)
 
     def _complete(self, entry: Entry, time_zone: str) -> None:
-        """Make an entity's folder, unless it was deleted meanwhile: no deletion begins while it is made."""
+        """Make an entity's folder, unless it was deleted meanwhile; deletions wait until then."""
         with self._file.writing() as db:
             if not db.execute(
                 "SELECT 1 FROM entity WHERE grp = ?", (entry.entity.group,)

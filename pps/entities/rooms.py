@@ -1,8 +1,8 @@
 """Rooms: where a person talks with entities, and which entities were in them from when until when.
 
-What is said in a room lies in the memories of those who were there, never here: a room has a title, the name of its
-person, who came and went, and a counter of positions. Every change of a room has a position of its own, so that who
-was away gets what it missed, once and in order.
+What is said in a room lies in the memories of those who were there, never here: a room has a title,
+the name of its person, who came and went, and a counter of positions. Every change of a room has a
+position of its own, so that who was away gets what it missed, once and in order.
 """
 
 from __future__ import annotations
@@ -70,11 +70,13 @@ class TalkRoom:
 
     Attributes:
         person: What its person is called there; empty where they have no name.
-        owned_by: The entity whose own room it is: no other ever joins it. None of a room of several.
+        owned_by: The entity whose own room it is: no other ever joins it. None of a room of
+            several.
         off_record: Nothing that is said there is kept.
         position: Of its last change; the next one has a higher one.
         changes: Who came and went, in order; of entities that were deleted nothing is left.
-        at_rest: Those of them that are archived: they hear nothing, and nothing can be asked of them.
+        at_rest: Those of them that are archived: they hear nothing, and nothing can be asked of
+            them.
     """
 
     id: str
@@ -88,7 +90,7 @@ class TalkRoom:
     at_rest: frozenset[EntityId] = frozenset()
 
     def members(self, position: int | None = None) -> dict[EntityId, Change]:
-        """Return each entity that is of the room, also one that is sent out → its last change, in order of joining.
+        """Return each member of the room, also one sent out → its last change, in order of joining.
 
         Args:
             position: As they were then; as they are now when None.
@@ -124,7 +126,10 @@ class TalkRoom:
 
 
 class Rooms:
-    """The rooms of one data folder; methods block for well under a millisecond, writes for an fsync."""
+    """The rooms of one data folder.
+
+    Methods block for well under a millisecond, writes for an fsync.
+    """
 
     def __init__(self, file: SmallFile, refuse: Callable[[str, str], None]) -> None:
         self._file = file
@@ -160,7 +165,8 @@ class Rooms:
         """Make a room of some entities.
 
         Raises:
-            InvalidRequest: A text is too long or holds a secret, or there are no entities, too many, or one twice.
+            InvalidRequest: A text is too long or holds a secret, or there are no entities, too
+                many, or one twice.
             NotFound: One of them was deleted.
         """
         self._check_texts(title, person)
@@ -178,7 +184,8 @@ class Rooms:
         """Let an entity come, go, be sent out or called in again.
 
         Raises:
-            InvalidRequest: It is so already, or the room is another entity's own; nothing was changed.
+            InvalidRequest: It is so already, or the room is another entity's own; nothing was
+                changed.
             NotFound: There is no such room or entity.
         """
         with self._file.writing() as db:
@@ -202,7 +209,10 @@ class Rooms:
         person: str | None = None,
         off_record: bool | None = None,
     ) -> TalkRoom:
-        """Give a room another title, its person another name, or let it be off the record; raises as ``create``."""
+        """Give a room another title, its person another name, or let it be off the record.
+
+        Raises as ``create``.
+        """
         self._check_texts(title or "", person or "")
         values = {"title": title, "person": person, "off_record": off_record}
         changed = {name: value for name, value in values.items() if value is not None}
@@ -215,12 +225,18 @@ class Rooms:
             return _get(db, id)
 
     def advance(self, id: str) -> int:
-        """Return the position of the next change of a room; it is on disk, and never given again."""
+        """Return the position of the next change of a room.
+
+        It is on disk, and never given again.
+        """
         with self._file.writing() as db:
             return _advance(db, id)
 
     def delete(self, id: str) -> None:
-        """Take a room away; what its entities heard there stays with them. NotFound when there is none."""
+        """Take a room away; what its entities heard there stays with them.
+
+        NotFound when there is none.
+        """
         with self._file.writing() as db:
             if not db.execute("DELETE FROM room WHERE id = ?", (id,)).rowcount:
                 raise NotFound("room")
@@ -280,14 +296,14 @@ def _room(db: sqlite3.Connection, row: sqlite3.Row) -> TalkRoom:
         " WHERE room = ? ORDER BY position",
         (row["id"],),
     )
-    for one in rows:
-        entity = EntityId(one["name"], one["grp"])
-        changes.append(
-            PresenceChange(one["position"], entity, one["change"], time.parse(one["at"]))
-        )
-        if one["archived"]:
+    for change_row in rows:
+        entity = EntityId(change_row["name"], change_row["grp"])
+        at = time.parse(change_row["at"])
+        changes.append(PresenceChange(change_row["position"], entity, change_row["change"], at))
+        if change_row["archived"]:
             at_rest.add(entity)
-    owner = next((one.entity for one in changes if one.entity.group == row["owned_by"]), None)
+    members = (change.entity for change in changes)
+    owner = next((entity for entity in members if entity.group == row["owned_by"]), None)
     return TalkRoom(
         id=row["id"],
         title=row["title"],

@@ -1,4 +1,4 @@
-"""Which folders lead to which entity: mapped projects, watched folders of notes, and the routers that may ask."""
+"""Folders mapped to entities: projects, watched folders of notes, and the routers that use them."""
 
 from __future__ import annotations
 
@@ -224,7 +224,7 @@ class NewRouter:
 
 
 def owner(roots: Sequence[str] = ("/",)) -> Router:
-    """Return the router that the owner of the machine is: any project below some roots, made when it is missing.
+    """Return the router of the machine's owner, for any project below some roots.
 
     Raises:
         InvalidRequest: A root is not an absolute path, or there are too many or none.
@@ -298,7 +298,7 @@ class Routers:
 
 
 def mapped(db: sqlite3.Connection, path: str) -> sqlite3.Row | None:
-    """Return the row of a real path and its entity (path, created_at, name, grp, archived), or None."""
+    """Return the row of a real path with its entity, or None if the path is not mapped."""
     row: sqlite3.Row | None = db.execute(f"{_ROUTES} WHERE route.path = ?", (path,)).fetchone()
     return row
 

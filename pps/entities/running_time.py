@@ -1,6 +1,7 @@
-"""For how long servers of a data folder have run, all of them together: a time that no jump of the clock changes.
+"""The total running time of a data folder's servers, which no jump of the clock changes.
 
-It is counted by the monotonic clock and stored, so it adds up over starts. A kill loses what was not stored yet.
+It is counted by the monotonic clock and stored, so it adds up over starts. A kill loses what was
+not stored yet.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A small SQLite file, as the registry and an entity's tasks are kept in: one short connection a call."""
+"""A small SQLite file, of the registry or an entity's tasks: one short connection a call."""
 
 from __future__ import annotations
 
@@ -23,12 +23,13 @@ class SmallFile:
     """
 
     def __init__(self, path: Path, schema: str, changes: Sequence[str] = ()) -> None:
-        """Make the file (mode 0600) and its tables where they are missing, and bring an older one up to now.
+        """Make the file (mode 0600) and its tables if they are missing, and upgrade an older file.
 
         Args:
             path: The file.
             schema: Its tables as they were at first.
-            changes: Statements that changed them since, in order; ``user_version`` counts those that were done.
+            changes: Statements that changed them since, in order; ``user_version`` counts those
+                that were done.
 
         Raises:
             StoreUnavailable: It cannot be reached.

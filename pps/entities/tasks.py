@@ -1,7 +1,7 @@
-"""Tasks of one entity that agents elsewhere carry out: a queue with leases, in a small file of the entity's folder.
+"""Tasks of one entity for agents elsewhere: a queue with leases, in a file of the entity's folder.
 
-PPS starts no process. Whoever runs agents claims a task, extends its lease while the agent works, and says how it
-ended; a lease that runs out gives the task back to the queue.
+PPS starts no process. Whoever runs agents claims a task, extends its lease while the agent works,
+and says how it ended; a lease that runs out gives the task back to the queue.
 """
 
 from __future__ import annotations

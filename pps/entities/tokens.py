@@ -19,7 +19,7 @@ from pps.core import time
 from pps.entities.small_file import SmallFile
 
 Role: TypeAlias = Literal["entity", "operator", "router", "link", "page", "haven_link", "haven"]
-"""``haven_link`` and ``haven`` are the owner's link and page: of no entity, and of none of the other roles."""
+"""Roles of tokens; ``haven_link`` and ``haven`` are the owner's link and page, of no entity."""
 
 _LETTER: dict[Role, str] = {
     "entity": "e",
