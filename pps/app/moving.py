@@ -1,6 +1,6 @@
-"""Moving an entity's memory between a file and PostgreSQL: copied, compared, switched.
+"""Moving an entity's memory between a file and PostgreSQL: copy, compare, switch.
 
-And erasing what it left behind.
+This module also erases the copy that a move left behind.
 
 The registry says which store is the true one, and changes that in one transaction. Killed before
 it, the memory is where it was and what was copied is noted; killed after it, the memory is in its

@@ -46,14 +46,17 @@ _OVERLAP_TOKENS = 40
 _TOKENS_APART = 128
 _MAX_THREADS = 4
 _NICER = 10
-"""What a thread that embeds passages adds to its nice value. With 8 clients that send as fast as they are answered, an
-acknowledgement's p95 beside it is 11 to 14 ms in place of 20 to 23."""
+"""What a thread that embeds passages adds to its nice value.
+
+With 8 clients that send as fast as they are answered, an acknowledgement's p95 beside it is 11 to
+14 ms in place of 20 to 23.
+"""
 _Batch: TypeAlias = Sequence[Sequence[int]]
 """The word pieces of some texts."""
 
 
 class WordTable:
-    """Some 21,000 words of a BERT, a byte a dimension: 8 MB, a look-up 10 ms for all words of a query together."""
+    """Some 21,000 words of a BERT, a byte a dimension: 8 MB; a query's look-up takes 10 ms."""
 
     def __init__(self, model: bytes, dimension: int) -> None:
         """Read the table from the bytes of an ONNX file."""
@@ -93,7 +96,7 @@ class WordTable:
         return sorted(alike, key=lambda word: (-alike[word], word))
 
     def _cosines(self, places: Sequence[int]) -> NDArray[np.float32]:
-        """Return the cosines of all words with some, shape (words, places), a part at a time: the table stays small."""
+        """Return the cosines of all words with some, shape (words, places), in parts to save memory."""
         queries = self._rows[places].astype(np.float32).T / self._lengths[places]
         parts = range(0, len(self._words), _WORDS_AT_ONCE)
         products = np.concatenate(
@@ -103,9 +106,10 @@ class WordTable:
 
 
 def _read_word_rows(model: bytes, shape: tuple[int, int]) -> NDArray[np.float32]:
-    """Return the one tensor of that shape in an ONNX file, of 8-bit numbers (their scale is a row's) or 32-bit ones.
+    """Return the only tensor of a shape in an ONNX file: 8-bit (scaled by row) or 32-bit.
 
-    A tensor's ``raw_data`` is field 9 of its message: the byte 0x4a, how many bytes follow as a varint, and those.
+    A tensor's ``raw_data`` is field 9 of its message: the byte 0x4a, how many bytes follow as a
+    varint, and those.
     """
     for kind in (np.int8, np.float32):
         left = shape[0] * shape[1] * np.dtype(kind).itemsize
@@ -174,7 +178,7 @@ class BertEmbedder(WindowedEmbedder):
         return super().embed_query(self._bert.instruction + text)
 
     def embed_tokens(self, texts: Sequence[str]) -> list[Matrix]:
-        """Return the unit vectors of each text's first 128 tokens, without the model's special ones."""
+        """Return unit vectors of each text's first 128 tokens, without special tokens."""
         tokenizer = wordpiece()
         ids = [tokenizer.encode(readable(text)).ids[:_TOKENS_APART] for text in texts]
         matrixes: list[Matrix] = [
@@ -190,7 +194,7 @@ class BertEmbedder(WindowedEmbedder):
         return matrixes
 
     def like_words(self, words: Sequence[str]) -> list[str]:
-        """Return the words nearest to some in the model's own table of words, each word's nearest first."""
+        """Return the words nearest to each given word in the model's table, nearest first."""
         with self._loading:
             self._words = self._words or WordTable(
                 read_model(self._bert.weights, self._path), self.fingerprint.dimension
@@ -227,7 +231,7 @@ class BertEmbedder(WindowedEmbedder):
         return rows
 
     def _forward(self, ids: _Batch) -> Matrix:
-        """Return one row a text: its first token's vector, or the mean of all under the mask, by the model's pooling.
+        """Return a row for each text by the model's pooling: the first token, or the masked mean.
 
         Source of the mean: Reimers and Gurevych 2019.
         """
@@ -238,7 +242,7 @@ class BertEmbedder(WindowedEmbedder):
         return np.asarray((hidden * weights).sum(axis=1) / weights.sum(axis=1), dtype=np.float32)
 
     def _hidden(self, ids: _Batch) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-        """Return the vector of each token, shape (texts, width, dimension), and which of them are of the text."""
+        """Return each token's vector, shape (texts, width, dimension), and the tokens' mask."""
         width = max(len(each) for each in ids)
         tokens = np.zeros((len(ids), width), dtype=np.int64)
         mask = np.zeros((len(ids), width), dtype=np.int64)

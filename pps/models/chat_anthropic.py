@@ -114,8 +114,11 @@ def _tool(tool: ChatTool) -> dict[str, Any]:
 
 
 def _messages(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
-    """Return a prompt without its system message; the results of one answer's tools are one message of the user."""
-    found: list[dict[str, Any]] = []
+    """Return a prompt without its system message.
+
+    The results of one answer's tools are one message of the user.
+    """
+    rows: list[dict[str, Any]] = []
     is_result = False
     for message in messages:
         if message.role == "tool":
@@ -125,13 +128,13 @@ def _messages(messages: Sequence[ChatMessage]) -> list[dict[str, Any]]:
                 "content": message.text,
             }
             if is_result:
-                found[-1]["content"] += [result]
+                rows[-1]["content"] += [result]
             else:
-                found.append({"role": "user", "content": [result]})
+                rows.append({"role": "user", "content": [result]})
         elif message.role != "system":
-            found.append({"role": message.role, "content": _content(message)})
+            rows.append({"role": message.role, "content": _content(message)})
         is_result = message.role == "tool"
-    return found
+    return rows
 
 
 def _content(message: ChatMessage) -> str | list[dict[str, Any]]:
@@ -148,7 +151,10 @@ def _content(message: ChatMessage) -> str | list[dict[str, Any]]:
 
 
 def _arguments(call: ToolCall) -> dict[str, Any]:
-    """Return a call's arguments; none of them for what the model wrote that is no object of JSON."""
+    """Return a call's arguments.
+
+    None of them for what the model wrote that is no object of JSON.
+    """
     try:
         arguments: object = json.loads(call.arguments or "{}")
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""A command that talks: it reads the whole prompt on stdin and writes its answer on stdout, as it comes.
+"""A command that talks: it reads the prompt on stdin and streams its answer to stdout.
 
 It is run as ``program`` says. It needs no key of ours, and gets no tools.
 """
@@ -30,7 +30,10 @@ _SPEAKERS = {"user": "", "assistant": "You: ", "system": "", "tool": ""}
 
 @dataclass(frozen=True, slots=True)
 class TalkerPreset(Preset):
-    """How a known program is run to talk; the shipped ``config/talkers.toml`` says what each field means."""
+    """How a known program is run to talk.
+
+    The shipped ``config/talkers.toml`` says what each field means.
+    """
 
     piece: str = ""
 
@@ -82,7 +85,7 @@ class ChatCommand:
 
 
 class _ProgramOutput:
-    """Makes words of a program's bytes: the bytes themselves, or what stands at a path of their JSON."""
+    """Makes words of a program's bytes: the bytes as text, or the texts at a path of their JSON."""
 
     def __init__(self, command: ChatCommand) -> None:
         self._command = command
@@ -118,7 +121,7 @@ class _ProgramOutput:
         *lines, self._rest = self._rest.split("\n")
         if is_last:
             lines.append(self._rest)
-        return [found for line in lines if line.strip() for found in self._of_json(line)]
+        return [text for line in lines if line.strip() for text in self._of_json(line)]
 
     def _of_json(self, text: str) -> list[str]:
         preset = self._command.preset
@@ -133,11 +136,14 @@ class _ProgramOutput:
         self.tokens_in += sum_at(value, preset.tokens_in)
         self.tokens_out += sum_at(value, preset.tokens_out)
         texts = values_at(value, preset.piece or preset.answer)
-        return [found for found in texts if isinstance(found, str)]
+        return [text for text in texts if isinstance(text, str)]
 
 
 def make_chat_command(settings: TalkSettings) -> ChatCommand:
-    """Return the command that the settings name; ConfigError when none is named, or it needs a model's name."""
+    """Return the command that the settings name.
+
+    ConfigError when none is named, or it needs a model's name.
+    """
     program = named_program(
         "talk",
         "server 'command'",

@@ -1,7 +1,7 @@
 """From ``[talk]`` of an entity's ``entity.toml`` to the model that answers for it.
 
-A key stands in the environment or in a file of mode 0600, is read when it is needed, and is in no message, log or
-answer.
+A key stands in the environment or in a file of mode 0600, is read when it is needed, and is in no
+message, log or answer.
 """
 
 from __future__ import annotations

@@ -85,7 +85,10 @@ class OpenAIChat:
 
 
 async def _pieces(answer: Any, where: str) -> AsyncGenerator[Piece]:
-    """Yield what a stream of chunks says; a call of a tool comes in parts, which belong together by their index."""
+    """Yield what a stream of chunks says.
+
+    A call of a tool comes in parts, which belong together by their index.
+    """
     calls: dict[int, ToolCall] = {}
     reason = ""
     async for chunk in answer:
@@ -117,9 +120,9 @@ def _joined(call: ToolCall | None, part: Any) -> ToolCall:
 
 
 def _message(message: ChatMessage) -> dict[str, Any]:
-    found: dict[str, Any] = {"role": message.role, "content": message.text}
+    row: dict[str, Any] = {"role": message.role, "content": message.text}
     if message.calls:
-        found["tool_calls"] = [
+        row["tool_calls"] = [
             {
                 "id": call.id,
                 "type": "function",
@@ -128,8 +131,8 @@ def _message(message: ChatMessage) -> dict[str, Any]:
             for call in message.calls
         ]
     if message.role == "tool":
-        found["tool_call_id"] = message.call_id
-    return found
+        row["tool_call_id"] = message.call_id
+    return row
 
 
 def _tool(tool: ChatTool) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What the models of vendors' libraries share: how long a server may be silent, and the libraries' errors as ours."""
+"""Shared by the models of vendors' libraries: the longest silence, and errors as PPS's errors."""
 
 from __future__ import annotations
 
@@ -80,6 +80,6 @@ def errors_as_ours(
 
 
 def _http_library(sdk: Any) -> Any:
-    """Return the library of HTTP that a vendor's is built on, httpx or httpx2: its errors come out of streams as they are."""
+    """Return the HTTP library of a vendor's library: httpx or httpx2. Streams raise its errors."""
     modules = (base.__module__.partition(".")[0] for base in sdk.DefaultAsyncHttpxClient.__mro__)
     return import_module(next(name for name in modules if name.startswith("httpx")))

@@ -1,4 +1,7 @@
-"""A command as a language model: it reads a prompt on stdin and writes its answer on stdout; see ``program``."""
+"""A command as a language model: it reads a prompt on stdin and writes its answer on stdout.
+
+See ``program``.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ class CommandAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ModelCommand:
-    """A program that answers prompts: what the reports of costs call it, and its words with their arguments."""
+    """A program that answers prompts: its name in reports of costs, and its command line."""
 
     name: str
     words: tuple[str, ...]

@@ -26,7 +26,7 @@ _WORD = re.compile(r"\s+")
 
 
 class WindowedEmbedder(ABC):
-    """An embedder of a model with a window of tokens: a longer text is embedded passage by passage."""
+    """An embedder of a model with a window of tokens, which embeds a longer text by passages."""
 
     def __init__(self, fingerprint: Fingerprint, window: int, overlap: int = 0) -> None:
         self._fingerprint = fingerprint
@@ -121,11 +121,12 @@ def readable(text: str) -> str:
 
 
 def split_to_window(text: str, count: Count, limit: int, *, overlap: int = 0) -> list[str]:
-    """Return passages of at most ``limit`` tokens (8 or more) that together hold every word of the text, in order.
+    """Return passages of at most ``limit`` tokens (8 or more) that hold a text's words in order.
 
-    Cuts between sentences; a sentence that is too long is cut between words, a word that is too long between
-    characters. The last sentences of a passage open the next one too, as far as they take no more than ``overlap``
-    tokens: a thought across a cut is whole somewhere. Blank text has no passages.
+    Cuts between sentences; a sentence that is too long is cut between words, a word that is too
+    long between characters. The last sentences of a passage open the next one too, as far as they
+    take no more than ``overlap`` tokens: a thought across a cut is whole somewhere. Blank text has
+    no passages.
     """
     text = text.strip()
     if not text:

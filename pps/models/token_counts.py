@@ -1,4 +1,4 @@
-"""Counting tokens for budgets: exactly when tiktoken's encoding is at hand, else by a stated estimate."""
+"""Counting tokens for budgets: exactly with tiktoken's encoding, else by a stated estimate."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ENCODINGS = {
         "223921b76ee99bde995b7ff738513eef100fb51d18c93597a113bcffe865b2a7",
     ),
 }
-"""Encodings of tiktoken: the name of each one's file in tiktoken's cache, and that file's sha256."""
+"""Encodings of tiktoken → the file's name in tiktoken's cache, and its sha256."""
 
 
 def count_tokens(text: str) -> int:

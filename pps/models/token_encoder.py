@@ -46,7 +46,7 @@ _SPECIAL = 3
 
 
 class ColbertEncoder:
-    """Makes token states; loads at the first use (about 0.4 s), in a thread that lets all others go first.
+    """Makes token states; loads at the first use (about 0.4 s), in a thread of low priority.
 
     Calls block and may come from several threads.
 
@@ -147,7 +147,7 @@ class PackedStates:
 
 
 def max_similarities(query: Matrix, texts: Sequence[States]) -> Matrix:
-    """Return each text's mean over the query's tokens of the greatest cosine with one of its tokens, shape (texts,).
+    """Return each text's mean, over the query's tokens, of the greatest cosine; shape (texts,).
 
     Source: MaxSim, Khattab and Zaharia 2020.
     """
