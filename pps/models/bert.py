@@ -96,7 +96,7 @@ class WordTable:
         return sorted(alike, key=lambda word: (-alike[word], word))
 
     def _cosines(self, places: Sequence[int]) -> NDArray[np.float32]:
-        """Return the cosines of all words with some, shape (words, places), in parts to save memory."""
+        """Return the cosines of all words with some, shape (words, places), in parts."""
         queries = self._rows[places].astype(np.float32).T / self._lengths[places]
         parts = range(0, len(self._words), _WORDS_AT_ONCE)
         products = np.concatenate(
