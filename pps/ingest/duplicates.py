@@ -1,7 +1,7 @@
-"""Merging nodes that are one thing: proposed by equal names, shown before it is done, undone exactly.
+"""Merge nodes that stand for one thing: proposed by name, shown in a dry run, undone exactly.
 
-What a merge will change is in the journal before the first change, so one that a crash cut short is carried
-through at the next start. Facts keep their ids and their words; only their ends move.
+A merge is one transaction; its row in the journal lists all that it changes, so that it can be
+undone. Facts keep their ids and texts; only their ends move.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ from pps.journal.record_rows import move_record, repoint
 _TITLES = {
     **dict.fromkeys(("dr", "dra", "prof", "professor", "doctor", "ing", "mag", "rev", "hon"), ""),
     **dict.fromkeys(("mr", "sir", "herr", "señor", "monsieur", "signor"), "he"),
-    **dict.fromkeys(("mrs", "ms", "miss", "mme", "mlle", "frau", "señora", "signora", "lady"), "she"),
+    **dict.fromkeys(("mrs", "ms", "miss", "mme", "mlle", "frau", "señora", "signora"), "she"),
+    "lady": "she",
 }  # fmt: skip
-"""Title → of whom it says that it is a man or a woman: "Mr Ruiz" and "Mrs Ruiz" are two."""
+"""Title → ``he`` or ``she`` if it tells: "Mr Ruiz" and "Mrs Ruiz" are two people."""
 _COMPANY_FORMS = frozenset(
     (
         *("inc", "incorporated", "llc", "llp", "ltd", "limited", "corp", "corporation", "co"),
@@ -51,41 +52,45 @@ _COMPANY_FORMS = frozenset(
     )
 )
 _DEGREES = frozenset(("phd", "mba", "msc", "bsc", "dphil", "esq"))
-"""What stands behind a person's name and a comma; "MA" and "MD" do behind the name of a town too."""
+"""Degrees after a person's name and a comma; not "MA" and "MD", which follow names of towns too."""
 _AND = frozenset(("&", "and", "und", "et", "y"))
 _MARKED = re.compile(r"(?<=[a-z])[\u0300-\u036f]+")
 """Marks on Latin letters: kana and Cyrillic letters with marks are letters of their own."""
 _BETWEEN_DIGITS = re.compile(r"(?<=\d)[\s._,-]+(?=\d)")
 _SIGNS = re.compile(r"[\s._,'’‘`\"-]+")
 _PARTS = re.compile(r"[^\s,]+")
-_KEPT = "\ue000"
-"""Stands between digits: 1.1 is not 11."""
+_DIGIT_SEPARATOR = "\ue000"
+"""Replaces signs between digits: 1.1 is not 11."""
 _SHORTEST = 3
 
 
 def name_key(name: str) -> tuple[str, str]:
-    """Return what is left of a name, and ``he`` or ``she`` where its title says so; an empty key is like no other.
+    """Return a key of a name, and ``he``, ``she`` or "" according to its titles.
 
-    Names with the same first part are alike, unless their second parts differ and none is empty.
+    Names with the same key are alike, unless both have a second part and these differ. A name that
+    is too short to compare has an empty key.
     """
     plain = _MARKED.sub("", unicodedata.normalize("NFD", fold(name)))
     plain, person = _without_ending(unicodedata.normalize("NFC", plain))
     parts = _PARTS.findall(plain)
-    while len(parts) > 1 and (title := _TITLES.get(parts[0].strip("."))) is not None:
+    while len(parts) > 1:
+        title = _TITLES.get(parts[0].strip("."))
+        if title is None:
+            break
         person = person or title
         parts = parts[1:]
     has_form = False
     while len(parts) > 1 and _is_company_form(parts[-1], has_form=has_form):
         parts = parts[:-1]
         has_form = True
-    text = _BETWEEN_DIGITS.sub(_KEPT, " ".join(parts))
+    text = _BETWEEN_DIGITS.sub(_DIGIT_SEPARATOR, " ".join(parts))
     key = _SIGNS.sub("", text)
     letters = sum(char.isalnum() for char in key)
     return (key, person) if letters >= _SHORTEST else ("", "")
 
 
 def _without_ending(name: str) -> tuple[str, str]:
-    """Return a name without the titles and degrees that follow it behind commas, and whom they speak of."""
+    """Return a name without titles and degrees behind commas; and ``he``, ``she`` or ""."""
     person = ""
     while True:
         before, comma, ending = name.rpartition(",")
@@ -102,7 +107,7 @@ def _is_company_form(part: str, *, has_form: bool) -> bool:
 
 
 def alike(names: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:
-    """Return pairs of ids whose names are alike but not the same; the one that comes first in ``names`` first.
+    """Return pairs of ids whose names are alike but not the same, each in the order of ``names``.
 
     Args:
         names: (id, name) of every name; an id may have several.
@@ -130,7 +135,17 @@ _ALIKE = "the names differ only in titles, company forms, marks or signs"
 
 @dataclass(frozen=True, slots=True)
 class MergeMoves:
-    """What a merge changes, by id: enough to do it again after a crash, and to undo it."""
+    """All that a merge changes, by id: enough to repeat and to undo it. Stored as JSON.
+
+    Attributes:
+        kept, gone: The two nodes before the merge.
+        subjects, objects: Facts whose subject, or object, is the node that goes.
+        mentions: Episodes that mention the node that goes.
+        new_mentions: Those of them that do not mention the kept node already.
+        record: Whether the node that goes has a source turn.
+        typed: Whether the kept node is a record of a pack's kind: only names, facts and mentions
+            are transferred to it.
+    """
 
     kept: Node
     gone: Node
@@ -140,16 +155,15 @@ class MergeMoves:
     new_mentions: tuple[str, ...]
     record: bool
     typed: bool = False
-    """Whether the kept one is a record of a pack's kind: only names, facts and mentions go over to it."""
 
 
 _MOVES = TypeAdapter(MergeMoves)
 
 
 def merged(kept: Node, gone: Node, *, typed: bool = False) -> Node:
-    """Return what two nodes become: the first one's name, the names, tags and fields of both.
+    """Return the merged node: the name of ``kept``, and the aliases, tags and fields of both.
 
-    Of a record of a pack's kind nothing but its names changes.
+    Of a ``typed`` node, a record of a pack's kind, only the aliases change.
     """
     names = {fold(kept.name)}
     aliases: list[str] = []
@@ -170,7 +184,7 @@ def merged(kept: Node, gone: Node, *, typed: bool = False) -> Node:
 
 
 def unmerged(now_kept: Node, before: Node, gone: Node, *, typed: bool = False) -> Node:
-    """Return the kept node without what the merge gave it; what it got since then stays."""
+    """Return the kept node without what the merge added; later additions stay."""
     after = merged(before, gone, typed=typed)
     if now_kept == after:
         return before
@@ -191,13 +205,20 @@ def unmerged(now_kept: Node, before: Node, gone: Node, *, typed: bool = False) -
 
 
 def plan_of(id_: str, moves: MergeMoves) -> MergePlan:
-    """Return what a merge does, to be shown; without an id it was not done."""
-    after, facts = (
-        merged(moves.kept, moves.gone, typed=moves.typed),
-        len({*moves.subjects, *moves.objects}),
+    """Return the report of a merge; an empty id is a dry run."""
+    after = merged(moves.kept, moves.gone, typed=moves.typed)
+    return MergePlan(
+        id=id_,
+        keep=moves.kept.uuid,
+        drop=moves.gone.uuid,
+        name=after.name,
+        kind=after.kind,
+        aliases=after.aliases,
+        tags=after.tags,
+        facts=len({*moves.subjects, *moves.objects}),
+        mentions=len(moves.mentions),
+        dry_run=not id_,
     )
-    shown = after.name, after.kind, after.aliases, after.tags, facts, len(moves.mentions)
-    return MergePlan(id_, moves.kept.uuid, moves.gone.uuid, *shown, dry_run=not id_)
 
 
 def merge_of(row: MergeRow) -> Merge:
@@ -215,11 +236,11 @@ def load(text: str) -> MergeMoves:
 
 
 Check: TypeAlias = Callable[[Sequence[str]], Awaitable[None]]
-"""Raises when one of some nodes is a record that may not be written."""
+"""Called with node ids; raises when one is a record that the actor may not write."""
 
 
 class Merging:
-    """Duplicates of one entity's nodes."""
+    """Finds and merges duplicates among the nodes of one entity."""
 
     def __init__(
         self,
@@ -239,16 +260,17 @@ class Merging:
         self._check: Check | None = None
 
     def checked(self, check: Check) -> Merging:
-        """Return the same, which first asks whether the node that stays may be changed."""
+        """Return a copy that checks whether the actor may change the node that stays."""
         own: Merging = copy.copy(self)
         own._check = check
         return own
 
     async def duplicates(self, *, limit: int = 50) -> list[Duplicate]:
-        """Return pairs of nodes that may be one thing: the same folded name first, then by an alias, then alike.
+        """Return pairs of nodes that may be one thing; nothing is changed.
 
-        Two records are never proposed: each has a text of its own. Nothing is changed. Names that are written
-        differently (``alike_names``) are proposed only of nodes whose kinds do not tell them apart.
+        Pairs with the same folded name come first, then those with a common alias, then those with
+        alike names (``alike``) unless their kinds differ. Two records are never proposed: each has
+        a text of its own.
 
         Args:
             limit: Most pairs, 1 to 1,000.
@@ -284,18 +306,18 @@ class Merging:
         return duplicates[:limit]
 
     async def merge(self, keep: str, drop: str, *, dry_run: bool = True) -> MergePlan:
-        """Let one node be the other: its names, tags, fields, facts and mentions go over, and it is gone.
+        """Merge one node into another: transfer names, tags, fields, facts and mentions; delete it.
 
         Args:
             keep: Id of the node that stays.
             drop: Id of the node that goes.
-            dry_run: True only says what would come of it.
+            dry_run: Only report what the merge would do.
 
         Raises:
             NotFound: One of them is not this entity's node; nothing was changed.
-            InvalidRequest: They are the same, both are records, or the one to drop is the entity's own node; or the
-                one to keep is a record that the actor may not write.
-            StoreConflict: Texts are being taken in and it does not end; try again.
+            InvalidRequest: They are the same, both are records, or the one to drop is the entity's
+                own node; or the one to keep is a record that the actor may not write.
+            StoreConflict: The queue does not become empty in time; try again.
         """
         [keep] = await self._journal.whole([keep], path="keep")
         [drop] = await self._journal.whole([drop], path="drop")
@@ -322,11 +344,12 @@ class Merging:
         return [merge_of(row) for row in await self._journal.merges.list(limit)]
 
     async def undo(self, merge: str) -> Merge:
-        """Make two nodes of one again, as they were; what the kept one got since then stays with it.
+        """Restore both nodes of a merge; what the kept node got since then stays with it.
 
         Raises:
             NotFound: This entity has no such merge.
-            InvalidRequest: It is undone already, or a later merge took its node away: undo that one first.
+            InvalidRequest: It is undone already, or its node was merged into another since: undo
+                that merge first.
             StoreConflict: As ``merge``.
         """
         async with self._quiet():
@@ -348,7 +371,7 @@ class Merging:
         return merge_of(row)
 
     async def resume(self) -> None:
-        """Carry through what a PPS that merged in several transactions left unfinished."""
+        """Finish merges that an old PPS, which merged in several transactions, left unfinished."""
         for row in await self._journal.merges.unfinished():
             moves = load(row.change)
             if row.state == "applying":
@@ -358,7 +381,7 @@ class Merging:
 
     @contextlib.asynccontextmanager
     async def _quiet(self) -> AsyncGenerator[None]:
-        # A command that reads writes nothing itself, and its turns may wait long for others.
+        # An extraction command writes nothing itself, and its turns may wait long for others.
         quiet = self._worker.saved if self._worker.reader else self._worker.settled
         if not await quiet(_QUIET_S):
             raise StoreConflict(
@@ -383,41 +406,44 @@ class Merging:
             )
         facts = await self._client.facts_of_nodes([drop], _ALL)
         mentioned = await self._client.episodes_of_nodes([keep, drop])
-        before, mentions = set(mentioned.get(keep, ())), tuple(mentioned.get(drop, ()))
+        mentions = tuple(mentioned.get(drop, ()))
+        mentions_of_kept = set(mentioned.get(keep, ()))
         return MergeMoves(
-            nodes[keep],
-            nodes[drop],
-            tuple(fact.uuid for fact in facts if fact.subject == drop),
-            tuple(fact.uuid for fact in facts if fact.object == drop),
-            mentions,
-            tuple(episode for episode in mentions if episode not in before),
+            kept=nodes[keep],
+            gone=nodes[drop],
+            subjects=tuple(fact.uuid for fact in facts if fact.subject == drop),
+            objects=tuple(fact.uuid for fact in facts if fact.object == drop),
+            mentions=mentions,
+            new_mentions=tuple(turn for turn in mentions if turn not in mentions_of_kept),
             record=drop in records,
             typed=keep in typed,
         )
 
     async def _apply(self, moves: MergeMoves, row: MergeRow) -> None:
-        kept, gone = moves.kept.uuid, moves.gone.uuid
-        facts = await self._moved(moves, kept)
+        kept = moves.kept.uuid
+        gone = moves.gone.uuid
+        facts = await self._facts_with_ends_at(kept, moves)
         change = GraphChange(
             nodes=[merged(moves.kept, moves.gone, typed=moves.typed)],
             facts=facts,
-            mentions=[(one, kept) for one in await self._there(moves.new_mentions)],
+            mentions=[(turn, kept) for turn in await self._existing(moves.new_mentions)],
             gone_nodes=[gone],
         )
         await self._write(row, moves, change, partial(move_record, old=gone, new=kept))
 
     async def _take_back(self, moves: MergeMoves, row: MergeRow) -> None:
-        kept, gone = moves.kept.uuid, moves.gone.uuid
-        found = await self._client.nodes([kept])
-        facts = await self._moved(moves, gone)
+        kept = moves.kept.uuid
+        gone = moves.gone.uuid
+        nodes = [
+            unmerged(node, moves.kept, moves.gone, typed=moves.typed)
+            for node in await self._client.nodes([kept])
+        ]
+        facts = await self._facts_with_ends_at(gone, moves)
         change = GraphChange(
-            nodes=[
-                moves.gone,
-                *(unmerged(node, moves.kept, moves.gone, typed=moves.typed) for node in found),
-            ],
+            nodes=[moves.gone, *nodes],
             facts=facts,
-            parted=[(one, kept) for one in moves.new_mentions],
-            mentions=[(one, gone) for one in await self._there(moves.mentions)],
+            parted=[(turn, kept) for turn in moves.new_mentions],
+            mentions=[(turn, gone) for turn in await self._existing(moves.mentions)],
         )
         await self._write(row, moves, change, partial(move_record, old=kept, new=gone))
 
@@ -430,7 +456,8 @@ class Merging:
     ) -> None:
         """Write a merge, or its undoing, in one transaction.
 
-        The relations and the record go to the node that has the facts then, and the slots of both nodes are settled.
+        Relations and the record follow the facts to their new node; the slots of both nodes are
+        settled.
         """
         to = row.kept if row.state == "applied" else row.gone
         facts = dict.fromkeys((*moves.subjects, *moves.objects))
@@ -453,23 +480,21 @@ class Merging:
         await self._pipeline.keep_vectors(settled)
         await self._indexer.drain()
 
-    async def _moved(self, moves: MergeMoves, to: str) -> list[Fact]:
-        """Return the facts that a merge concerns, as far as they are still there, with ends at ``to``."""
-        subjects, objects = set(moves.subjects), set(moves.objects)
+    async def _facts_with_ends_at(self, node: str, moves: MergeMoves) -> list[Fact]:
+        """Return the existing facts of a merge, with their moved ends at ``node``."""
+        subjects = set(moves.subjects)
+        objects = set(moves.objects)
+        ids = list(dict.fromkeys((*moves.subjects, *moves.objects)))
         return [
             replace(
                 fact,
-                subject=to if fact.uuid in subjects else fact.subject,
-                object=to if fact.uuid in objects else fact.object,
+                subject=node if fact.uuid in subjects else fact.subject,
+                object=node if fact.uuid in objects else fact.object,
             )
-            for fact in await self._client.facts(
-                list(dict.fromkeys((*moves.subjects, *moves.objects)))
-            )
+            for fact in await self._client.facts(ids)
         ]
 
-    async def _there(self, episodes: Sequence[str]) -> list[str]:
-        return (
-            [episode.uuid for episode in await self._client.episodes(list(episodes))]
-            if episodes
-            else []
-        )
+    async def _existing(self, episodes: Sequence[str]) -> list[str]:
+        if not episodes:
+            return []
+        return [episode.uuid for episode in await self._client.episodes(list(episodes))]

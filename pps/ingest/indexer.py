@@ -1,8 +1,8 @@
-"""Indexes follow the change log: every changed thing is read where it is true and put there anew.
+"""Indexes follow the change log: each changed item is read from the store and indexed again.
 
-Applying an entry any number of times ends in the same index, so a crash between a change and its index entry costs
-nothing but that. Full text and vectors each have a position of their own; where both are at the same one, which is the
-rule, the documents are made once for both.
+Applying an entry several times gives the same index, so a crash between a change and its index
+entry only repeats work. Full text and vectors each have a position in the log; when both are at the
+same one, which is the rule, the documents are made once for both.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import cast
 
@@ -41,31 +41,34 @@ from pps.models.token_encoder import ColbertEncoder
 
 _PAGE = 500
 DRAINED_AT_ONCE = 10_000
-"""Log entries of one change of the indexes: a commit costs more than a thousand entries."""
+"""Log entries applied to the indexes at once: a commit costs more than a thousand entries."""
 SAVED_AFTER_ENTRIES = 256
 _SAVED_AFTER_S = 30.0
-"""Entries after which the positions are saved, and how old the last save is when an idle memory saves them.
+"""The positions are saved after so many entries; an idle memory saves them after so many seconds.
 
-A crash has so many entries applied again; to save costs two fsyncs and a transaction.
+After a crash at most so many entries are applied again. Saving costs two fsyncs and a transaction.
 """
-_APPLIED_AT_ONCE, _EMBEDDED_AT_ONCE = 10_000, 512
+_APPLIED_AT_ONCE = 10_000
+_EMBEDDED_AT_ONCE = 512
 """Documents of one kind that go into the indexes together, without vectors and with them."""
 _TURNED = "facts_turned_at"
 REEMBEDDING = "reembedding"
 """Set in the journal while vectors are being replaced; a memory that has it set is not opened."""
 Progress = Callable[[str, int, int], None]
-"""Called with a stage, how much is done and how much there is."""
+"""Called with a stage, the number done and the total."""
 
 
 @dataclass(frozen=True, slots=True)
 class Written:
-    """What a write has just put into the graph, so that it need not be read back.
+    """What the last write put into the graph, so that it need not be read back.
 
     Attributes:
-        positions: Those of the log entries that the write appended. An entry at another position is somebody else's,
-            who may have changed or removed the thing since: that one is read where it is true.
-        nodes, facts: What was written, by uuid.
-        texts: Record → its text: who is a record is noted beside the graph, so it cannot be looked up meanwhile.
+        positions: Of the log entries that the write appended. An entry at another position belongs
+            to another write, which may have changed or removed the item: that is read from the
+            store.
+        nodes, facts: The written ones, by uuid.
+        texts: Record → its text. Records are noted beside the graph, so they cannot be looked up
+            meanwhile.
     """
 
     positions: range = range(0)
@@ -74,18 +77,12 @@ class Written:
     texts: Mapping[str, str] = field(default_factory=dict[str, str])
 
     def of(self, entries: Sequence[LogEntry]) -> Written:
-        """Return what still is as it was written, as far as the entries name it."""
-        ours = [entry.change for entry in entries if entry.position in self.positions]
-        nodes = {
-            one.id: self.nodes[one.id]
-            for one in ours
-            if one.kind == "node" and one.id in self.nodes
-        }
-        facts = {
-            one.id: self.facts[one.id]
-            for one in ours
-            if one.kind == "fact" and one.id in self.facts
-        }
+        """Return the written nodes and facts that this write's own entries name."""
+        own = [entry.change for entry in entries if entry.position in self.positions]
+        node_ids = {change.id for change in own if change.kind == "node"}
+        fact_ids = {change.id for change in own if change.kind == "fact"}
+        nodes = {uuid: node for uuid, node in self.nodes.items() if uuid in node_ids}
+        facts = {uuid: fact for uuid, fact in self.facts.items() if uuid in fact_ids}
         return Written(self.positions, nodes, facts, self.texts)
 
 
@@ -94,7 +91,7 @@ NOTHING_WRITTEN = Written()
 
 @dataclass(frozen=True, slots=True)
 class _Filling:
-    """How emptied indexes are filled: which, and with what model; None embeds nothing."""
+    """How emptied indexes are filled: which of them, and with which model; None embeds nothing."""
 
     to: tuple[Follower, ...]
     vectors: PassageVectors | None
@@ -106,7 +103,7 @@ class _Filling:
 
 
 class Indexer:
-    """Brings one entity's text and vector indexes to what journal, graph and anchors say.
+    """Keeps the text and vector indexes of one entity up to date with journal, graph and anchors.
 
     Attributes:
         draining: Held while the log is applied.
@@ -140,7 +137,7 @@ class Indexer:
         self._behind: list[Follower] = []
 
     async def follow(self) -> None:
-        """Read where the indexes are; before anything is indexed. ``catch_up`` brings them to the end of the log."""
+        """Read the positions of the indexes, before anything is indexed; ``catch_up`` follows."""
         span = await self._journal.log_span()
         await self._indexes.follow(span.dropped)
         self._saved_position = self._passed()
@@ -152,7 +149,7 @@ class Indexer:
         ]
 
     async def catch_up(self) -> None:
-        """Make indexes anew that are behind what the log reaches, and bring all to its end.
+        """Rebuild indexes that lie outside the log, and bring all to its end.
 
         Raises:
             ModelUnavailable, StoreUnavailable: ``settle`` tries again, and so does the next start.
@@ -163,18 +160,18 @@ class Indexer:
         await self.drain()
 
     async def lag(self) -> int:
-        """Return how many entries of the log are not in every index yet."""
+        """Return the number of log entries that are not in every index yet."""
         return await self._journal.count_entries(self._passed())
 
     async def lagging(self) -> set[str]:
-        """Return the ids that are not in every index as they are now."""
+        """Return the ids whose latest state is not in every index yet."""
         entries = await self._journal.log_entries(self._passed(), DRAINED_AT_ONCE)
         return {entry.change.id for entry in entries}
 
     async def save_positions(self) -> None:
-        """Put the positions of the followers on disk, and drop the entries that all have passed.
+        """Save the positions of the followers, and drop the entries that all have passed.
 
-        An index that is being made anew has no position to save: after a crash it is made anew again.
+        An index that is being rebuilt has no position to save: after a crash it is rebuilt again.
         """
         if self._behind:
             return
@@ -194,12 +191,13 @@ class Indexer:
             await self.save_positions()
 
     async def drain(self, written: Written = NOTHING_WRITTEN) -> int:
-        """Apply every entry that the indexes have not; return how many there were.
+        """Apply every log entry that the indexes lack; return their number.
 
-        One at a time: what an earlier one read may be gone by the time it is indexed, and the later one drops it.
+        One drain at a time: an item read by an earlier drain may be gone when it is indexed, and
+        the later drain then drops it.
 
         Args:
-            written: What the last write has put into the graph.
+            written: What the last write put into the graph.
         """
         async with self.draining:
             total = await self._drain(written)
@@ -208,52 +206,56 @@ class Indexer:
         return total
 
     async def embed_due(self) -> float | None:
-        """Embed the records whose time has come; return in how many seconds the next one's comes, None for none."""
+        """Embed the records that are due; return in how many seconds the next is, None for none."""
         while due := await self.records.take(_EMBEDDED_AT_ONCE):
-            await self._journal.log_changes([Change("node", one) for one in due])
+            await self._journal.log_changes([Change("node", record) for record in due])
             await self.drain()
         return await self.records.next_s()
 
     async def known_vectors(
         self, nodes: Sequence[Node], facts: Sequence[Fact], turns: Sequence[Turn]
     ) -> dict[str, Vector]:
-        """Return passage → vector of what some things are found by, as far as the index has them. No model is asked."""
+        """Return passage → indexed vector, for the passages of some items; no model is called."""
         if self._vectors is None:
             return {}
-        texts = await self._journal.records.texts([node.uuid for node in nodes])
-        told = [(node, texts[node.uuid].content if node.uuid in texts else "") for node in nodes]
-        kinds = self.records.kinds
-        docs = [
-            doc for node, text in told if node.kind not in kinds for doc in node_docs(node, text)
-        ]
-        docs += await self.records.texts([one for one in told if one[0].kind in kinds])
+        turns_of_records = await self._journal.records.texts([node.uuid for node in nodes])
+        texts = {uuid: turn.content for uuid, turn in turns_of_records.items()}
+        docs: list[tuple[IndexDoc, str]] = []
+        typed: list[tuple[Node, str]] = []
+        for node in nodes:
+            text = texts.get(node.uuid, "")
+            if node.kind in self.records.kinds:
+                typed.append((node, text))
+            else:
+                docs += node_docs(node, text)
+        docs += await self.records.texts(typed)
         docs += fact_docs(facts, self._journal.now())
-        docs += [(IndexDoc("episode", one.uuid, "episodes", ""), spoken(one)) for one in turns]
+        docs += [(IndexDoc("episode", turn.uuid, "episodes", ""), spoken(turn)) for turn in turns]
         passages = await self._vectors.split([text for _, text in docs])
         owners: dict[str, list[str]] = {}
         for doc, _ in docs:
             owners.setdefault(doc.collection, []).append(doc.owner)
         rows = {name: await self._indexes.parts(name, wanted) for name, wanted in owners.items()}
-        found: dict[str, Vector] = {}
+        known: dict[str, Vector] = {}
         for (doc, _), parts in zip(docs, passages, strict=True):
             vectors = rows[doc.collection].get(doc.owner, ())
             if len(vectors) == len(parts):
-                found.update(zip(parts, vectors, strict=True))
-        return found
+                known.update(zip(parts, vectors, strict=True))
+        return known
 
     def know(self, vectors: Mapping[str, Vector]) -> None:
-        """Take vectors of passages that are to be indexed: the model is not asked for them."""
+        """Preload vectors of passages that will be indexed, so that the model is not called."""
         if self._vectors is not None:
             self._vectors.know(vectors)
 
     async def know_near(self, turns: Sequence[str]) -> None:
-        """Have the vectors at hand that the windows of turns and of their neighbours are made of."""
+        """Preload vectors for the window embeddings of turns and of their neighbours."""
         near = await self._journal.turns(await self._journal.near(turns, 2 * WINDOW_TURNS))
         facts = await self._client.facts_of_episodes([turn.uuid for turn in near])
         self.know(await self.known_vectors((), facts, near))
 
     async def settle(self) -> float | None:
-        """Bring the indexes up to date with the clock and with whatever the log still holds; as ``embed_due``."""
+        """Bring the indexes up to date with the clock and the log; returns as ``embed_due``."""
         await self._turn_facts()
         await self.catch_up()
         if time.monotonic() - self._saved_at > _SAVED_AFTER_S:
@@ -264,14 +266,14 @@ class Indexer:
             await self.drift.step(),
             await self.token_states.step(),
         ]
-        return min((one for one in waits_s if one is not None), default=None)
+        return min((wait_s for wait_s in waits_s if wait_s is not None), default=None)
 
     async def purge(self) -> list[str]:
-        """Let all that follows the log pass it, and take what it dropped off the disk: text and ids that are forgotten.
+        """Bring all followers to the end of the log, and erase forgotten text and ids from disk.
 
         Returns:
-            Those that hold some of it still: "text", "vectors", "neo4j". A start brings them up to date too, and
-            Neo4j has it as soon as that is back.
+            The followers that still hold some of it: "text", "vectors", "neo4j". The next start
+            brings them up to date too; Neo4j follows when it is available again.
         """
         end = (await self._journal.log_span()).last
         pending: list[str] = []
@@ -292,7 +294,7 @@ class Indexer:
         return pending
 
     async def _drain(self, written: Written) -> int:
-        """Apply every entry; first to the followers that are furthest behind, until all are at one position."""
+        """Apply every entry, first to the followers furthest behind until all are level."""
         total = 0
         try:
             while True:
@@ -318,7 +320,7 @@ class Indexer:
                 if entries:
                     self._indexes.passed(followers, entries[-1].position)
                 if not has_more:
-                    break  # what is logged from now on is for the next drain: turns may come in without end
+                    break  # later entries are for the next drain: turns may come in without end
         except BaseException:
             self.records.not_applied()
             raise
@@ -333,38 +335,36 @@ class Indexer:
         return min(self._indexes.positions.values())
 
     def _unsaved(self) -> int:
-        """Return by how many positions the indexes are further than what is saved of them."""
+        """Return the number of positions that the indexes are ahead of their saved positions."""
         return self._passed() - self._saved_position
 
     async def _apply(
         self, changes: Sequence[Change], written: Written, followers: Collection[Follower]
     ) -> None:
-        """Index what exists of the given ids, and drop index entries of what does not.
+        """Index the changed items that exist, and drop the index entries of those that do not.
 
-        Some are read and embedded while those before them are put into the indexes.
+        One portion is read and embedded while the portion before it is written to the indexes.
         """
-        ids: dict[ItemKind, list[str]] = {
-            "node": [],
-            "fact": [],
-        }  # first: turns are indexed with their facts
+        # Nodes and facts come first: turns are indexed with their facts.
+        ids: dict[ItemKind, list[str]] = {"node": [], "fact": []}
         for change in dict.fromkeys(changes):
             if change.kind not in GRAPH_KINDS:
                 ids.setdefault(cast("ItemKind", change.kind), []).append(change.id)
-        if turns := ids.get("episode"):  # and they are found by the words of their neighbours
-            ids["episode"] = list(
-                dict.fromkeys([*turns, *await self._journal.near(turns, WINDOW_TURNS)])
-            )
+        turns = ids.get("episode")
+        if turns:  # the entry of a turn contains the words of its neighbours
+            neighbours = await self._journal.near(turns, WINDOW_TURNS)
+            ids["episode"] = list(dict.fromkeys([*turns, *neighbours]))
         at_once = _APPLIED_AT_ONCE if self._vectors is None else _EMBEDDED_AT_ONCE
         before: asyncio.Task[None] | None = None
         try:
             for kind, wanted in ids.items():
                 for at in range(0, len(wanted), at_once):
-                    some = wanted[at : at + at_once]
-                    docs = await self._docs(kind, some, written)
+                    portion = wanted[at : at + at_once]
+                    docs = await self._docs(kind, portion, written)
                     if before is not None:
                         await before
                     before = asyncio.create_task(
-                        self._indexes.apply(docs, _gone(kind, some, docs), followers)
+                        self._indexes.apply(docs, _gone(kind, portion, docs), followers)
                     )
             if before is not None:
                 await before
@@ -375,9 +375,10 @@ class Indexer:
     async def rebuild(
         self, progress: Progress | None = None, which: Cleared = "all"
     ) -> dict[str, int]:
-        """Empty the indexes, or one, and fill them from graph, journal and anchors; return documents by kind.
+        """Empty the indexes, or one of them, and fill them from graph, journal and anchors.
 
-        Where only ``text`` is made anew, no node, fact or turn is embedded.
+        Rebuilding only ``text`` embeds no node, fact or turn. Returns the number of documents by
+        kind.
         """
         position = (await self._journal.log_span()).last
         to = FOLLOWERS if which == "all" else (which,)
@@ -408,13 +409,16 @@ class Indexer:
         return counts
 
     async def reembed(self, progress: Progress | None = None) -> dict[str, int]:
-        """Make every vector anew."""
+        """Compute every vector again."""
         counts = await self.rebuild(progress)
         await self._journal.set_meta(REEMBEDDING, "")
         return counts
 
     async def _turn_facts(self) -> None:
-        """Note the facts that ended by the clock alone since this was last asked; one that begins is there already."""
+        """Log the facts that ended by the clock alone since the last call.
+
+        A fact that begins is indexed already.
+        """
         moment = self._journal.now()
         last = await self._journal.get_meta(_TURNED)
         turning: list[str] = []
@@ -448,7 +452,7 @@ class Indexer:
         while page := await self._client.scan_facts(after, _PAGE):
             facts = await with_days(page, self._client, self._journal)
             if filling.vectors is self._vectors:
-                await self._perspective_data.facts([one.uuid for one in page], facts)
+                await self._perspective_data.facts([fact.uuid for fact in page], facts)
             docs = await embedded(fact_docs(facts, self._journal.now()), filling.vectors)
             await self._indexes.apply(docs, to=filling.to)
             done += len(page)
@@ -463,7 +467,7 @@ class Indexer:
         after = 0
         while page := await self._journal.scan(after, _PAGE):
             if filling.vectors is self._vectors:
-                await self._perspective_data.turns([one.uuid for one in page], page)
+                await self._perspective_data.turns([turn.uuid for turn in page], page)
                 await self.token_states.note((), page)
             await self._indexes.apply(await episodes.of(page), to=filling.to)
             done += len(page)
@@ -491,31 +495,30 @@ class Indexer:
     async def _node_docs(
         self, ids: Sequence[str], written: Written, vectors: PassageVectors | None
     ) -> list[IndexDoc]:
-        """Return the entries of nodes; a record has a second one, of what it says."""
+        """Return the documents of nodes; a record has a second document, of its text."""
         nodes = [written.nodes[uuid] for uuid in ids if uuid in written.nodes]
         others = [uuid for uuid in ids if uuid not in written.nodes]
         nodes += await self._client.nodes(others)
-        await self.records.gone(_absent(ids, nodes))
+        await self.records.gone(set(ids).difference(node.uuid for node in nodes))
         turns = await self._journal.records.texts(
             [uuid for uuid in ids if uuid not in written.texts]
         )
         texts = {**{node: turn.content for node, turn in turns.items()}, **written.texts}
         if vectors is self._vectors:
             await self._perspective_data.nodes(ids, nodes, texts)
-        typed = [
-            (node, texts.get(node.uuid, "")) for node in nodes if node.kind in self.records.kinds
-        ]
-        docs = [
-            doc
-            for one in nodes
-            if one.kind not in self.records.kinds
-            for doc in node_docs(one, texts.get(one.uuid, ""))
-        ]
+        docs: list[tuple[IndexDoc, str]] = []
+        typed: list[tuple[Node, str]] = []
+        for node in nodes:
+            text = texts.get(node.uuid, "")
+            if node.kind in self.records.kinds:
+                typed.append((node, text))
+            else:
+                docs += node_docs(node, text)
         return [*await embedded(docs, vectors), *await self.records.docs(typed)]
 
 
 async def _over(work: asyncio.Future[None] | None) -> None:
-    """Wait until a write that is given up has ended, whatever became of it."""
+    """Wait until an abandoned write has ended, and ignore its result."""
     if work is None:
         return
     task = asyncio.current_task()
@@ -527,11 +530,7 @@ async def _over(work: asyncio.Future[None] | None) -> None:
 
 
 def _gone(kind: ItemKind, ids: Sequence[str], docs: Sequence[IndexDoc]) -> list[tuple[str, str]]:
-    """Return the collections and owners that have no document any more."""
+    """Return the (collection, owner) pairs that have no document any more."""
     present = {(doc.collection, doc.owner) for doc in docs}
     places = [(collection, owner) for collection in COLLECTIONS.get(kind, ()) for owner in ids]
     return [place for place in places if place not in present]
-
-
-def _absent(ids: Iterable[str], there: Sequence[Node] | Sequence[Fact]) -> set[str]:
-    return set(ids).difference(one.uuid for one in there)

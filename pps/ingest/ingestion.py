@@ -1,4 +1,4 @@
-"""An entity's jobs as they can be looked at and acted on: status, retry, drop, numbers, health."""
+"""The jobs of an entity for its operator: status, retry, drop, statistics, health."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import math
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
-from functools import partial
 
 from pps.config import ExtractorSettings, JobsSettings
 from pps.core.errors import InvalidRequest, NotFound
@@ -26,15 +25,19 @@ from pps.journal.entries import MICROS, Extraction, Job, JobResult, JobState, Qu
 from pps.journal.journal import Journal
 
 LEAST_TRIED = 10
-"""Fewer turns within the window say nothing about a rate."""
-HOW_TO_SET = "`pps hooks install --entity NAME --extract claude` sets it, or extractor.mode and .command in pps.toml"
+"""The failure rate of fewer turns within the window is not judged."""
+HOW_TO_SET = (
+    "`pps hooks install --entity NAME --extract claude` sets it, or extractor.mode and .command in "
+    "pps.toml"
+)
 _READ_AT_ONCE = 1_000
 _LOOK_S = 0.2
 _CHARACTERS_A_TOKEN = 3.5
 _MANY_TURNS = 5
 _ADVICE = (
-    "they come from the agent that remembers (nodes, facts), from a command that reads the turns (`pps hooks install "
-    "--entity {name} --extract claude`, then `pps extract {name}`), or from a model (extractor.mode)"
+    "they come from the agent that remembers (nodes, facts), from a command that reads the turns "
+    "(`pps hooks install --entity {name} --extract claude`, then `pps extract {name}`), or from a "
+    "model (extractor.mode)"
 )
 _MOST_IDS = 1_000
 _MOST_LEFT_OUT = 20
@@ -43,78 +46,84 @@ _MAX_JOB_DIGITS = 18
 
 
 async def facts_hint(name: str, journal: Journal, mode: Extraction, reader: Reader | None) -> str:
-    """Return what keeps a memory from having facts, or how it gets some; empty when nothing is to be said.
+    """Return why a memory has no facts and how it gets some; empty when it has or needs none yet.
 
-    What is set already is never advised.
+    A setting that is set already is never advised.
 
     Args:
-        name: The entity's.
-        journal: Its journal.
+        name: The entity's name.
+        journal: The entity's journal.
         mode: ``extractor.mode`` of the entity.
-        reader: Has a command read its turns; None where no command is set.
+        reader: The reader of the extraction command; None when no command is set.
     """
     if reader and reader.away:
         return (
-            f"new facts are those that rules find: {reader.command!r}, which is set to read the turns, cannot be asked "
-            f"({reader.away}); it reads them when it answers again"
+            f"new facts are those that rules find: {reader.command!r}, which is set to read the "
+            f"turns, cannot be asked ({reader.away}); it reads them when it answers again"
         )
     turns = await journal.count_turns()
     if turns < _MANY_TURNS or await journal.count_facts():
         return ""
+    waiting = f"`pps jobs list {name}` says what waits"
     if reader:
-        why = f"{reader.command!r} reads the turns when a session pauses or ends: `pps jobs list {name}` says what waits"
+        why = f"{reader.command!r} reads the turns when a session pauses or ends: {waiting}"
     elif mode == "model":
-        why = f"the language model that is set reads each turn: `pps jobs list {name}` says what waits"
+        why = f"the language model that is set reads each turn: {waiting}"
     else:
         why = _ADVICE.format(name=name)
     return f"{turns:,} turns and no facts: {why}"
 
 
 def stalled_s(state: QueueState, started_at: datetime, now: datetime) -> float:
-    """Return for how long nothing of the queue has come to an end although something waits, in seconds.
+    """Return for how many seconds no job has ended although some wait.
 
-    It counts from whichever is latest: the oldest job's receipt, the last end of any job, the start of the
-    worker. So a long import is well as long as it moves, and a start has its fair time.
+    It counts from the latest of: the receipt of the oldest job, the last end of any job, the start
+    of the worker. So a long import is healthy while it makes progress, and a start has its time.
     """
     if state.oldest_at is None:
         return 0.0
-    return max(
-        0.0,
-        (now - max(state.oldest_at, state.moved_at or state.oldest_at, started_at)).total_seconds(),
-    )
+    since = max(state.oldest_at, state.moved_at or state.oldest_at, started_at)
+    return max(0.0, (now - since).total_seconds())
 
 
 def problems(
     name: str, stats: IngestionStats, limits: JobsSettings, trouble: Sequence[str]
 ) -> list[str]:
-    """Return what is wrong, one line each, with what to do next; ``trouble`` is what the worker waits for."""
-    found = [f"ingestion waits: {one}; it goes on by itself when that is mended" for one in trouble]
+    """Return the problems of ingestion, a line each, with what to do next.
+
+    ``trouble`` are the stores and models that the worker waits for, a sentence each.
+    """
+    lines = [
+        f"ingestion waits: {cause}; it goes on by itself when that is mended" for cause in trouble
+    ]
     waiting = stats.queued + stats.running
     safe = f"they are safe in the journal, `pps jobs list {name}` shows what they wait for"
     if stats.stalled_s >= limits.red_after_s:
-        found.append(
-            f"nothing of {waiting:,} waiting turns has been taken in for {stats.stalled_s:,.0f} s; {safe}"
+        lines.append(
+            f"nothing of {waiting:,} waiting turns has been taken in for {stats.stalled_s:,.0f} s; "
+            f"{safe}"
         )
     if stats.oldest_s >= limits.red_oldest_s:
-        found.append(
-            f"the oldest of {waiting:,} waiting turns came {stats.oldest_s:,.0f} s ago; {safe}; for a long import "
-            "jobs.red_oldest_s may be raised"
+        lines.append(
+            f"the oldest of {waiting:,} waiting turns came {stats.oldest_s:,.0f} s ago; {safe}; "
+            "for a long import jobs.red_oldest_s may be raised"
         )
     if stats.tried >= LEAST_TRIED and stats.failing / stats.tried >= limits.red_failure_rate:
-        found.append(
-            f"{stats.failing:,} of {stats.tried:,} turns that were tried in the last {stats.window_s:,} s failed; "
-            f"`pps jobs list {name}` shows why"
+        lines.append(
+            f"{stats.failing:,} of {stats.tried:,} turns that were tried in the last "
+            f"{stats.window_s:,} s failed; `pps jobs list {name}` shows why"
         )
     if stats.failed:
-        found.append(
-            f"{stats.failed:,} turns could not be taken into the graph; they are kept in the journal: `pps jobs list "
-            f"{name} --state failed` shows why, `pps jobs retry {name} --all` tries again, `pps jobs drop` gives up"
+        lines.append(
+            f"{stats.failed:,} turns could not be taken into the graph; they are kept in the "
+            f"journal: `pps jobs list {name} --state failed` shows why, "
+            f"`pps jobs retry {name} --all` tries again, `pps jobs drop` gives up"
         )
-    return found
+    return lines
 
 
 class Jobs:
-    """The queue of one entity, for whoever looks after it. ``Memory.jobs``."""
+    """The queue of one entity, for its operator. ``Memory.jobs``."""
 
     def __init__(
         self,
@@ -138,14 +147,17 @@ class Jobs:
         self._limits = limits
 
     async def mark(self) -> tuple[int, bool]:
-        """Return what is another when anything of the memory was changed since, and whether anything is in work."""
+        """Return a mark that changes with every change of the memory; whether work is pending."""
         is_in_work = await self._journal.unfinished() or await self._indexer.lag()
         return await self._journal.mark(), bool(is_in_work)
 
     async def list(
         self, state: JobState | None = None, *, after: int = 0, limit: int = 100
     ) -> list[JobReport]:
-        """Return jobs of a state (None: unfinished and parked ones) with ids above ``after``, oldest first."""
+        """Return jobs of a state with ids above ``after``, oldest first.
+
+        Without a state: unfinished and parked jobs.
+        """
         return [_report(job, ()) for job in await self._queue.list(state, after=after, limit=limit)]
 
     async def status(self, wanted: int | str) -> JobReport:
@@ -171,20 +183,21 @@ class Jobs:
             NotFound: One of them is not this entity's, or has not ended; nothing was changed.
             Overloaded: The queue has no room for so many.
         """
-        count = (
-            (await self._queue.state(now())).counts["failed"]
-            if ids is None
-            else len(set(_checked(ids)))
-        )
+        if ids is None:
+            count = (await self._queue.state(now())).counts["failed"]
+        else:
+            count = len(set(_checked(ids)))
         async with self._room(count) as queued:
             queued += await self._queue.retry(ids)
         return queued
 
     async def drop(self, ids: Sequence[int] | None = None) -> list[int]:
-        """Give parked or waiting jobs up; None takes every parked one. Their turns stay in the journal. Return which.
+        """Give up parked or waiting jobs, every parked one for None; return their ids.
+
+        Their turns stay in the journal.
 
         Raises:
-            NotFound: One of them is not there, or is being worked on or done; nothing was changed.
+            NotFound: A job does not exist, is running or is done; nothing was changed.
         """
         waiting = await self._journal.unfinished()
         dropped = await self._queue.drop(None if ids is None else _checked(ids))
@@ -199,12 +212,13 @@ class Jobs:
         dry_run: bool = True,
         progress: Progress | None = None,
     ) -> Extracted:
-        """Have a command read the turns that nothing has read; what is done is not read again.
+        """Let the extraction command read the turns that nothing has read yet.
 
         Args:
             since: Only turns said at this aware instant or later.
-            dry_run: Only count, and estimate what it takes.
-            progress: Told as it goes; without, the turns are queued and nothing is waited for.
+            dry_run: Only count the turns and estimate the tokens.
+            progress: Called as reading goes on. Without it the turns are queued and the call
+                returns at once.
 
         Raises:
             InvalidRequest: No command is set for this entity.
@@ -224,17 +238,23 @@ class Jobs:
         if not turns:
             return Extracted(False, 0, 0, 0, 0, 0, 0)
         before = (await self._costs.report(1)).tokens_today
-        told = partial(_told, progress, turns) if progress else None
-        found, why, left_out = await self._read(since, reader.hurry, told)
-        left = turns - found.read
+
+        def report(read: int) -> None:
+            if progress is not None:
+                progress("turns read", read, turns)
+
+        readings, why, left_out = await self._read(
+            since, reader.hurry, report if progress is not None else None
+        )
+        left = turns - readings.read
         spent = (await self._costs.report(1)).tokens_today - before if progress else estimated
         why = why or (f"`pps jobs list {self._name}` says for what" if progress and left else "")
         return Extracted(
             dry_run=False,
             turns=turns,
-            read=found.read,
-            facts=found.facts,
-            dropped=found.dropped,
+            read=readings.read,
+            facts=readings.facts,
+            dropped=readings.dropped,
             waiting=left,
             tokens=spent,
             why=why,
@@ -242,39 +262,52 @@ class Jobs:
         )
 
     async def _read(
-        self, since: datetime | None, hurry: Callable[[], None], told: Callable[[int], None] | None
+        self,
+        since: datetime | None,
+        hurry: Callable[[], None],
+        report: Callable[[int], None] | None,
     ) -> tuple[Readings, str, list[Skipped]]:
-        """Queue what nothing has read, as there is room, and wait for it if somebody is told.
+        """Queue unread turns, as the queue has room; wait for their readings if ``report`` is set.
 
-        Return what was found, why it stopped, and the first of what was left out.
+        Returns:
+            The totals, why it stopped early (or ""), and the first drafts that were left out.
         """
-        found = Readings(0, 0, 0, 0)
+        total = Readings(0, 0, 0, 0)
         why = ""
         left_out: list[Skipped] = []
-        while not why and (ids := await self._read_later(since)):
+        while not why:
+            ids = await self._read_later(since)
+            if not ids:
+                break
             hurry()
-            while (
-                told and (last := await self._queue.readings(ids[0], ids[-1])).waiting and not why
-            ):
-                told(found.read + last.read)
-                await asyncio.sleep(_LOOK_S)
-                paused_until = await self._costs.paused_until()
-                why = (
-                    f"today's budget is spent; it goes on by itself at {iso(paused_until)}"
-                    if paused_until
-                    else ""
-                )
-                why = why or "; ".join(self._worker.waits_for)
+            if report is not None:
+                why = await self._wait_until_read(ids, total.read, report)
             last = await self._queue.readings(ids[0], ids[-1])
             rows = await self._queue.left_out(ids[0], ids[-1], _MOST_LEFT_OUT - len(left_out))
-            left_out += [Skipped(what, reason) for what, reason in rows]
-            found = Readings(
-                found.read + last.read, found.facts + last.facts, found.dropped + last.dropped, 0
+            left_out += [Skipped(draft, reason) for draft, reason in rows]
+            total = Readings(
+                total.read + last.read, total.facts + last.facts, total.dropped + last.dropped, 0
             )
-        return found, why, left_out
+        return total, why, left_out
+
+    async def _wait_until_read(
+        self, ids: Sequence[int], read_before: int, report: Callable[[int], None]
+    ) -> str:
+        """Wait until jobs are read; return "", or else why they have to wait longer."""
+        while True:
+            readings = await self._queue.readings(ids[0], ids[-1])
+            if not readings.waiting:
+                return ""
+            report(read_before + readings.read)
+            await asyncio.sleep(_LOOK_S)
+            paused_until = await self._costs.paused_until()
+            if paused_until:
+                return f"today's budget is spent; it goes on by itself at {iso(paused_until)}"
+            if self._worker.waits_for:
+                return "; ".join(self._worker.waits_for)
 
     async def _read_later(self, since: datetime | None) -> list[int]:
-        """Queue the next turns that nothing has read, as many as there is room for."""
+        """Queue as many unread turns as there is room for; return the ids of their jobs."""
         count = min(_READ_AT_ONCE, (await self._queue.unread(since))[0])
         async with self._room(count) as queued:
             queued += await self._queue.read_later(since, count)
@@ -282,7 +315,7 @@ class Jobs:
 
     @asynccontextmanager
     async def _room(self, count: int) -> AsyncGenerator[list[int]]:
-        """Take places in the queue for so many jobs; give those back that the body does not list."""
+        """Reserve places in the queue for jobs; release those that the body does not list."""
         self._rules.backlog.reserve(count)
         queued: list[int] = []
         try:
@@ -292,29 +325,33 @@ class Jobs:
         self._worker.notify()
 
     async def facts_hint(self) -> str:
-        """Return what keeps the memory from having facts, or how it gets some; empty when nothing is to be said."""
+        """Do what the function ``facts_hint`` says, for this memory."""
         return await facts_hint(self._name, self._journal, self._mode, self._worker.reader)
 
     async def notes(self) -> tuple[str, ...]:
-        """Return what is worth knowing of the budget and of the facts: how to get some, and what was left out."""
+        """Return notes on the budget and on the facts: how to get some, and what was left out."""
         notes = await self._costs.notes()
-        if hint := await self.facts_hint():
+        hint = await self.facts_hint()
+        if hint:
             return (*notes, hint)
         dropped = (await self._queue.readings()).dropped if self._worker.reader else 0
-        said = f"a command's readings left out {dropped:,} facts or nodes that no turn says"
-        return (*notes, said) if dropped else notes
+        if not dropped:
+            return notes
+        note = f"a command's readings left out {dropped:,} facts or nodes that no turn says"
+        return (*notes, note)
 
     async def stats(self) -> IngestionStats:
-        """Return how the queue stands and what the latest attempts came to."""
+        """Return the state of the queue and the totals of the latest attempts."""
         moment = now()
         window_s = self._limits.red_window_s
         state = await self._queue.state(moment - timedelta(seconds=window_s))
+        oldest_s = 0.0
+        if state.oldest_at:
+            oldest_s = max(0.0, (moment - state.oldest_at).total_seconds())
         return IngestionStats(
             **state.counts,
             index_lag=await self._indexer.lag(),
-            oldest_s=max(0.0, (moment - state.oldest_at).total_seconds())
-            if state.oldest_at
-            else 0.0,
+            oldest_s=oldest_s,
             stalled_s=stalled_s(state, self._worker.started_at, moment),
             window_s=window_s,
             attempts=state.attempts,
@@ -329,16 +366,13 @@ class Jobs:
         )
 
     async def problems(self) -> list[str]:
-        """Return what is wrong with ingestion, one line each, with what to do next."""
+        """Return the problems of ingestion, a line each, with what to do next."""
         stats = await self.stats()
-        found = problems(self._name, stats, self._limits, self._worker.waits_for)
+        lines = problems(self._name, stats, self._limits, self._worker.waits_for)
         if stats.failed:
-            found[-1] += f"; the first says: {(await self._queue.list('failed', limit=1))[0].error}"
-        return found
-
-
-def _told(progress: Progress, turns: int, read: int) -> None:
-    progress("turns read", read, turns)
+            first = (await self._queue.list("failed", limit=1))[0]
+            lines[-1] += f"; the first says: {first.error}"
+        return lines
 
 
 def _checked(ids: Sequence[int]) -> Sequence[int]:

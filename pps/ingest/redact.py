@@ -1,7 +1,8 @@
-"""Redaction: secrets are replaced with a marker before anything is kept.
+"""Redaction: secrets are replaced by a marker before anything is stored.
 
-Pure functions on values. What a marker in a text stood for is nowhere: neither its length nor a digest of it is
-kept. A marker in an identifier has a digest, under a key of the entity, so that one stays one and two stay two.
+No I/O. A marker in a text keeps nothing of the secret, neither its length nor a digest. A marker in
+an identifier has a digest under a key of the entity, so that equal identifiers stay equal and
+different ones different.
 """
 
 from __future__ import annotations
@@ -27,48 +28,52 @@ _DIGITS = 16
 _MOST_IDENTIFIER = 200
 _AnyFact = TypeVar("_AnyFact", bound=FactDraft)
 _MARKER = re.compile(r"\[redacted: (?:[A-Za-z][\w ]{0,60})?(?: ?[0-9a-f]{16})?\]")
-"""What stands in the place of a secret, with the digest that an identifier has."""
+"""The replacement of a secret; in an identifier it ends with a digest."""
 _Marker: TypeAlias = Callable[[str, str], str]
 
 
 @dataclass(frozen=True, slots=True)
 class Redacted:
-    """A text without its secrets, and how many there were."""
+    """A text without its secrets, and the number of replaced secrets."""
 
     text: str
     count: int = 0
 
 
 def redact(text: str) -> Redacted:
-    """Return a text with each secret replaced by ``[redacted: KIND]``; what is redacted again stays as it is."""
-    return _redacted(text, lambda kind, _: f"[redacted: {kind}]")
+    """Return a text with each secret replaced by ``[redacted: KIND]``; idempotent."""
+    return _replace_secrets(text, lambda kind, _: f"[redacted: {kind}]")
 
 
 def spans(text: str) -> list[Span]:
-    return [span for span, _ in _found(text)]
+    return [span for span, _ in _find_secrets(text)]
 
 
 def whole(text: str, at: int) -> int:
-    """Return the place nearest before ``at`` where a text can be cut without cutting a secret in two.
+    """Return the position at or before ``at`` where a text can be cut without cutting a secret.
 
-    Half a secret is known as none: what is cut before it is redacted must be cut beside it.
+    No detector recognizes half a secret, so a text that is cut before it is redacted must be cut
+    beside its secrets.
     """
-    return (
-        next((start for start, end in spans(text) if start < at < end), at)
-        if len(text) > at
-        else at
-    )
+    if len(text) <= at:
+        return at
+    for start, end in spans(text):
+        if start < at < end:
+            return start
+    return at
 
 
 def clipped(text: str, most: int, end: str = "…") -> str:
-    """Return a text of at most ``most`` characters; of a longer one its beginning, no secret cut, and ``end``."""
-    return text if len(text) <= most else text[: whole(text, most - len(end))].rstrip() + end
+    """Return a text shortened to ``most`` characters with ``end`` behind it; no secret is cut."""
+    if len(text) <= most:
+        return text
+    return text[: whole(text, most - len(end))].rstrip() + end
 
 
 def cut(text: str, size: int) -> list[str]:
-    """Return a text in pieces of at most ``size`` characters: at line breaks or spaces, and none within a secret.
+    """Return a text in pieces of at most ``size`` characters, cut at line breaks or spaces.
 
-    Together they are the text. A secret that is longer than a piece is replaced: no piece could hold it.
+    Joined, the pieces are the text. No secret is cut; one that is longer than ``size`` is replaced.
     """
     if len(text) <= size:
         return [text]
@@ -89,7 +94,7 @@ def cut(text: str, size: int) -> list[str]:
 
 
 class Redactor:
-    """Redacts the parts of one request and counts what it replaced; or lets all through when it is off."""
+    """Redacts the parts of one request and counts the replacements; when off it changes nothing."""
 
     __slots__ = ("_on", "count")
 
@@ -100,9 +105,9 @@ class Redactor:
     def text(self, text: str) -> str:
         if not self._on or not text:
             return text
-        found = redact(text)
-        self.count += found.count
-        return found.text
+        redacted = redact(text)
+        self.count += redacted.count
+        return redacted.text
 
     def texts(self, texts: Sequence[str]) -> tuple[str, ...]:
         return tuple(self.text(text) for text in texts)
@@ -124,7 +129,10 @@ class Redactor:
             )
 
     def attributes(self, attributes: Mapping[str, JSON]) -> dict[str, JSON]:
-        """Return attributes without secrets, in names and values, also what only its name shows to be one."""
+        """Return attributes without secrets in names and values.
+
+        A value is read together with its name, which may be all that shows that it is a secret.
+        """
         return {self.text(name): self._value(value, name) for name, value in attributes.items()}
 
     def nodes(self, nodes: Sequence[NodeDraft]) -> tuple[NodeDraft, ...]:
@@ -133,30 +141,35 @@ class Redactor:
         return tuple(map(self._node, nodes))
 
     def _node(self, node: NodeDraft) -> NodeDraft:
-        name, summary, aliases = (
-            self.text(node.name),
-            self.text(node.summary),
-            self.texts(node.aliases),
-        )
-        tags, attributes = self.tags(node.tags), self.attributes(node.attributes)
         return replace(
-            node, name=name, summary=summary, aliases=aliases, tags=tags, attributes=attributes
+            node,
+            name=self.text(node.name),
+            summary=self.text(node.summary),
+            aliases=self.texts(node.aliases),
+            tags=self.tags(node.tags),
+            attributes=self.attributes(node.attributes),
         )
 
     def facts(self, facts: Sequence[_AnyFact]) -> tuple[_AnyFact, ...]:
-        """Return facts without secrets, texts of those to replace too; InvalidRequest when a relation holds one."""
-        return (
-            tuple(self._fact(fact, at) for at, fact in enumerate(facts))
-            if self._on
-            else tuple(facts)
-        )
+        """Return facts without secrets; InvalidRequest when a relation holds one.
 
-    def _fact(self, fact: _AnyFact, at: int) -> _AnyFact:
+        The texts in ``invalidates`` are redacted too.
+        """
+        if not self._on:
+            return tuple(facts)
+        return tuple(self._fact(fact, number) for number, fact in enumerate(facts))
+
+    def _fact(self, fact: _AnyFact, number: int) -> _AnyFact:
         if _is_clean((fact.subject, fact.relation, fact.object, fact.text, *fact.invalidates)):
             return fact
-        self.label(f"facts[{at}].relation", fact.relation)
-        names = {name: self.text(getattr(fact, name)) for name in ("subject", "object", "text")}
-        return replace(fact, **names, invalidates=self.texts(fact.invalidates))
+        self.label(f"facts[{number}].relation", fact.relation)
+        return replace(
+            fact,
+            subject=self.text(fact.subject),
+            object=self.text(fact.object),
+            text=self.text(fact.text),
+            invalidates=self.texts(fact.invalidates),
+        )
 
     def _value(self, value: JSON, name: str) -> JSON:
         if isinstance(value, str):
@@ -166,14 +179,14 @@ class Redactor:
         if isinstance(value, Mapping):
             return self.attributes(value)
         if isinstance(value, Sequence):
-            return [self._value(one, name) for one in value]
+            return [self._value(item, name) for item in value]
         return value
 
 
 class KeyedRedactor(Redactor):
-    """Redacts the parts of one request to one entity, also the identifiers by which a caller knows a text.
+    """Redacts the parts of one request to one entity, also a caller's identifiers of a text.
 
-    The key is of the entity alone: without it nothing can be told of a secret by its digest.
+    The key belongs to the entity alone; without it a digest reveals nothing about its secret.
     """
 
     __slots__ = ("_key",)
@@ -182,20 +195,24 @@ class KeyedRedactor(Redactor):
         super().__init__(on=on)
         self._key = key
 
-    def identifier(self, given: str) -> str:
-        """Return an identifier with each secret replaced by ``[redacted: KIND DIGEST]``; done again it stays as it is.
+    def identifier(self, identifier: str) -> str:
+        """Return an identifier with each secret replaced by ``[redacted: KIND DIGEST]``.
 
-        Equal ones stay equal and different ones different. One that would be longer than 200 characters goes whole.
+        Idempotent. Equal identifiers stay equal and different ones different. A result of over 200
+        characters is replaced by the digest of the whole identifier.
         """
-        if not self._on or not given:
-            return given
-        found = _redacted(given, lambda kind, secret: f"[redacted: {kind} {self._digest(secret)}]")
-        self.count += found.count
-        fits = not found.count or len(found.text) <= _MOST_IDENTIFIER
-        return found.text if fits else f"[redacted: {self._digest(given)}]"
+        if not self._on or not identifier:
+            return identifier
+        redacted = _replace_secrets(
+            identifier, lambda kind, secret: f"[redacted: {kind} {self._digest(secret)}]"
+        )
+        self.count += redacted.count
+        if redacted.count and len(redacted.text) > _MOST_IDENTIFIER:
+            return f"[redacted: {self._digest(identifier)}]"
+        return redacted.text
 
     def known_text(self, text: str, *identifiers: str) -> tuple[str, ...]:
-        """Return a text and its identifiers without their secrets; what hints at one is looked for in all at once."""
+        """Return a text and its identifiers without secrets."""
         if not self._on or _is_clean((text, *identifiers)):
             return text, *identifiers
         return self.text(text), *map(self.identifier, identifiers)
@@ -207,33 +224,39 @@ class KeyedRedactor(Redactor):
 
 
 def _is_clean(texts: Sequence[str]) -> bool:
-    hinted = _hinted("\n".join(texts))
-    return not any(True for one in hinted for text in texts for _ in one.find(text))
+    for detector in _hinted("\n".join(texts)):
+        for text in texts:
+            for _ in detector.find(text):
+                return False
+    return True
 
 
-def _redacted(text: str, marker: _Marker) -> Redacted:
+def _replace_secrets(text: str, marker: _Marker) -> Redacted:
     count = 0
     for _ in range(_MOST_ROUNDS):
-        found = _found(text)
-        if not found:
+        secrets = _find_secrets(text)
+        if not secrets:
             break
-        count += len(found)
+        count += len(secrets)
         parts: list[str] = []
         at = 0
-        for (start, end), kind in found:
+        for (start, end), kind in secrets:
             parts += [text[at:start], marker(kind, text[start:end])]
             at = end
         text = "".join([*parts, text[at:]])
     return Redacted(text, count)
 
 
-def _found(text: str) -> list[tuple[Span, str]]:
-    """Return the spans of a text's secrets in order, those that overlap joined; the first kind names them."""
-    spans = [(span, one.kind) for one in _hinted(text) for span in one.find(text)]
+def _find_secrets(text: str) -> list[tuple[Span, str]]:
+    """Return the spans and kinds of a text's secrets in order.
+
+    Overlapping spans are joined, with the kind of the first. Markers are no secrets.
+    """
+    spans = [(span, detector.kind) for detector in _hinted(text) for span in detector.find(text)]
     if spans:
         marked = {at for match in _MARKER.finditer(text) for at in range(*match.span())}
         spans = [(span, kind) for span, kind in spans if not {span[0], span[1] - 1} <= marked]
-    spans.sort(key=lambda found: found[0])
+    spans.sort(key=lambda secret: secret[0])
     joined: list[tuple[Span, str]] = []
     for (start, end), kind in spans:
         if joined and start < joined[-1][0][1]:
@@ -245,20 +268,24 @@ def _found(text: str) -> list[tuple[Span, str]]:
 
 
 def _hinted(text: str) -> list[Detector]:
-    """Return the detectors one of whose hints a text holds, in their order; one pass looks for all hints."""
-    hints, places = _hints()
-    found: list[int] = hints.Match(text.encode("utf-8", "replace")) or []
-    every = _detectors()
-    return [every[at] for at in sorted({at for hint in found for at in places[hint]})]
+    """Return the detectors with a hint that a text contains, in order; one pass finds all hints."""
+    hints, detectors_of_hint = _hints()
+    matches: list[int] = hints.Match(text.encode("utf-8", "replace")) or []
+    numbers = {number for hint in matches for number in detectors_of_hint[hint]}
+    detectors = _detectors()
+    return [detectors[number] for number in sorted(numbers)]
 
 
 @cache
 def _hints() -> tuple[Any, list[list[int]]]:
-    """Return the hints as a set of RE2's, lower-case ones in any case, and of each the places of its detectors."""
+    """Return the hints as an RE2 set, and for each hint the numbers of its detectors.
+
+    A lower-case hint matches in any case.
+    """
     by_hint: dict[str, list[int]] = {}
-    for at, one in enumerate(_detectors()):
-        for hint in one.hints:
-            by_hint.setdefault(hint, []).append(at)
+    for number, detector in enumerate(_detectors()):
+        for hint in detector.hints:
+            by_hint.setdefault(hint, []).append(number)
     re2 = cast("Any", importlib.import_module("re2"))
     hints = re2.Set.SearchSet()
     for hint in by_hint:
@@ -269,7 +296,7 @@ def _hints() -> tuple[Any, list[list[int]]]:
 
 @cache
 def _detectors() -> tuple[Detector, ...]:
-    """Return every detector; libraries are imported here (0.3 s), when the first text is looked at."""
+    """Return all detectors; the first text imports their libraries here (0.3 s)."""
     return (
         *known_keys(),
         *given_secrets(),
