@@ -1,4 +1,4 @@
-"""What a coding agent's session tells through hooks, and the turns that are kept of it."""
+"""Events that the hooks of a coding agent send, and the turns that are stored from them."""
 
 from __future__ import annotations
 
@@ -28,19 +28,20 @@ from pps.ingest.importing.items import Passed, pieces
 from pps.ingest.redact import clipped
 
 SOURCE = HOOK_SOURCES["claude"]
-"""The ``source`` of every turn that Claude Code's hooks brought, and of its transcripts."""
+"""The ``source`` of all turns from Claude Code's hooks and transcripts."""
 
 _Short = Annotated[str, StringConstraints(max_length=200)]
 _Path = Annotated[str, StringConstraints(max_length=4_096)]
 Item = tuple[str, RememberOptions]
 
-# What the client itself puts in a person's place: results of commands, notices of finished tasks, other agents' words.
+# Prompts that the client itself writes: results of commands, notices of finished tasks, messages of
+# other agents.
 _MACHINE = re.compile(
     r"\s*(Another Claude session sent a message:\s*)?<\\?"
     r"(task-notification|system-reminder|command-name|command-message|local-command-\w+|bash-\w+"
     r"|agent-message|teammate-message|cross-session-message)\b"
 )
-# … and before or behind a person's words.
+# Text that the client puts before or behind a person's prompt.
 _CONTEXT = (
     "system-reminder",
     "ide_opened_file",
@@ -49,23 +50,35 @@ _CONTEXT = (
     "ide_selection",
 )
 _OPENING = re.compile(rf"\s*<({'|'.join(_CONTEXT)})>")
-# A paste of some length stands between marks of one id, each on a line of its own.
+# A long paste stands between two marks with the same id, each on a line of its own.
 _PASTED = re.compile(r'<pasted_content id="([0-9A-Za-z_-]{1,64})">\n')
 _OWN_TOOL = re.compile(r"(mcp__?(plugin_)?)?pps([_-]|$)")
-_WHAT = ("description", "file_path", "notebook_path", "url", "query", "pattern", "path", "prompt")
-_LINE = 300
+_DESCRIBING_FIELDS = (
+    "description",
+    "file_path",
+    "notebook_path",
+    "url",
+    "query",
+    "pattern",
+    "path",
+    "prompt",
+)
+"""Fields of a tool's input that may describe the call, the best first."""
+_MAX_LINE = 300
 
 
-def _moment(value: object) -> object:
+def _parse_unix_time(value: object) -> object:
+    if not isinstance(value, int | float):
+        return value
     try:
-        return from_micros(round(value * 1_000_000)) if isinstance(value, int | float) else value
+        return from_micros(round(value * 1_000_000))
     except OverflowError:
         raise ValueError("is no time") from None
 
 
 @dataclass(frozen=True, slots=True)
 class AssistantAnswer:
-    """What the assistant said, and the id that it is known by."""
+    """An answer of the assistant; ``ref`` identifies it within its source."""
 
     ref: str
     text: str
@@ -73,18 +86,20 @@ class AssistantAnswer:
 
 
 class SessionEvent(BaseModel):
-    """One event as a hook tells it.
+    """One event as a hook sends it.
 
     Attributes:
-        client: Which client runs the hook.
-        id: Minted by the hook: the same event told twice has the same one.
+        client: The client that runs the hook.
+        id: Created by the hook; an event that is sent twice has the same id.
         at: When it happened; seconds since 1970 on the wire.
-        entity: Whose memory, where the hook was installed for one; else the project's folder says.
-        project, cwd: The folder that the session began in, and where it works now.
-        repository: The main folder of the Git repository that the project's folder is a linked worktree of.
-        transcript, size: The session's file, and its bytes when the event happened.
+        entity: The entity that the hook was installed for; when empty, the project's folder tells.
+        project, cwd: The folder that the session began in, and its present working folder.
+        repository: The main folder of the Git repository, if the project's folder is a linked
+            worktree of it.
+        transcript, size: The session's file, and its size in bytes when the event happened.
         agent: Id of a subagent; empty for the session's own agent.
-        source: How a session began: ``startup``, ``resume``, ``clear``, ``compact``, or another word.
+        source: How a session began: ``startup``, ``resume``, ``clear``, ``compact``, or another
+            word.
         text: The prompt, or the last answer.
         within_s: How long the hook waits for an answer.
     """
@@ -92,7 +107,7 @@ class SessionEvent(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", strict=True)
 
     id: Annotated[str, StringConstraints(pattern=r"^[0-9a-f]{32}$")]
-    at: Annotated[datetime, BeforeValidator(_moment)]
+    at: Annotated[datetime, BeforeValidator(_parse_unix_time)]
     event: Literal[
         "SessionStart",
         "UserPromptSubmit",
@@ -122,7 +137,7 @@ class SessionEvent(BaseModel):
 
 
 def read_event(message: Mapping[str, JSON]) -> SessionEvent:
-    """Return a hook's message checked; InvalidRequest names the field that is wrong."""
+    """Return a hook's message as an event; InvalidRequest names the first invalid field."""
     try:
         return SessionEvent.model_validate(dict(message))
     except ValidationError as error:
@@ -131,10 +146,11 @@ def read_event(message: Mapping[str, JSON]) -> SessionEvent:
 
 
 def said_in(event: SessionEvent) -> list[Item]:
-    """Return what is kept of an event itself: the prompt, or what a tool did; nothing of other events."""
+    """Return the turns of an event: a person's prompt or a tool's line; none of other events."""
     bare = without_context(event.text) if event.event == "UserPromptSubmit" else ""
-    if (text := without_marks(bare)).strip() and not is_machine(bare):
-        # The client gives one id to all that follows a prompt, so the text belongs to the reference too.
+    text = without_marks(bare)
+    if text.strip() and not is_machine(bare):
+        # All that follows a prompt has the same id from the client: the reference needs the text.
         reference = (
             f"prompt:{event.prompt}:{digest(text)}" if event.prompt else f"prompt:{event.id}"
         )
@@ -163,44 +179,49 @@ def last_answer(event: SessionEvent) -> AssistantAnswer:
 
 
 def typed(prompt: str) -> str:
-    """Return what a person typed or pasted, without the client's reminders, its editor's context and its marks."""
+    """Return a prompt without reminders, editor's context and marks of pastes."""
     return without_marks(without_context(prompt))
 
 
 def without_context(prompt: str) -> str:
-    """Return a prompt without the reminders and the editor's context that the client put around what a person gave."""
+    """Return a prompt without the reminders and editor's context that the client put around it."""
     start = 0
     end = len(prompt)
-    while found := _OPENING.match(prompt, start, end):
-        close = prompt.find(f"</{found[1]}>", found.end(), end)
+    while opening := _OPENING.match(prompt, start, end):
+        tag = opening[1]
+        close = prompt.find(f"</{tag}>", opening.end(), end)
         if close < 0:
             break
-        start = close + len(found[1]) + 3
-    while (at := _behind(prompt, start, end)) >= 0:
-        end = at
-    before = start > 0
-    after = end < len(prompt)
-    said = prompt[start:end]
-    said = said.lstrip() if before else said
-    return said.rstrip() if after else said
+        start = close + len(f"</{tag}>")
+    while (trailing := _start_of_trailing_context(prompt, start, end)) >= 0:
+        end = trailing
+    text = prompt[start:end]
+    if start > 0:
+        text = text.lstrip()
+    if end < len(prompt):
+        text = text.rstrip()
+    return text
 
 
-def without_marks(said: str) -> str:
-    """Return a prompt without the marks around its pastes; one that is not closed is what somebody typed."""
+def without_marks(prompt: str) -> str:
+    """Return a prompt without the marks around its pastes; a mark without its end stays as text."""
     parts: list[str] = []
     at = 0
-    while opened := _PASTED.search(said, at):
-        close = f'\n</pasted_content id="{opened[1]}">'
-        end = said.find(close, opened.end() - 1)
+    while opening := _PASTED.search(prompt, at):
+        close = f'\n</pasted_content id="{opening[1]}">'
+        end = prompt.find(close, opening.end() - 1)
         if end < 0:
             break
-        parts += [said[at : opened.start()], said[opened.end() : end]]
+        parts += [prompt[at : opening.start()], prompt[opening.end() : end]]
         at = end + len(close)
-    return ("".join(parts) + said[at:]).strip("\n") if parts else said
+    if not parts:
+        return prompt
+    parts.append(prompt[at:])
+    return "".join(parts).strip("\n")
 
 
-def _behind(prompt: str, start: int, end: int) -> int:
-    """Return where the client's context at the end of a prompt begins, on a line of its own; -1 when there is none."""
+def _start_of_trailing_context(prompt: str, start: int, end: int) -> int:
+    """Return where context at the end of a prompt begins, on its own line; -1 for none."""
     while end > start and prompt[end - 1].isspace():
         end -= 1
     for tag in _CONTEXT:
@@ -210,7 +231,7 @@ def _behind(prompt: str, start: int, end: int) -> int:
 
 
 def digest(text: str) -> str:
-    """Return what an answer is known by, whatever its white space."""
+    """Return a digest of a text that does not depend on its white space."""
     return hashlib.sha256(folded(text).encode()).hexdigest()[:32]
 
 
@@ -219,9 +240,9 @@ def folded(text: str) -> str:
 
 
 def is_machine(prompt: str) -> bool:
-    """Tell whether a prompt is the client's own: a command's result, a notice, what another agent sent.
+    """Tell whether the client itself wrote a prompt: a result, a notice, another agent's message.
 
-    It is asked with the marks of pastes in place: a person may paste a notice.
+    Pass the prompt with the marks of its pastes: a person may paste a notice.
     """
     return _MACHINE.match(prompt) is not None
 
@@ -230,14 +251,14 @@ def is_own_tool(tool: str) -> bool:
     return _OWN_TOOL.match(tool) is not None
 
 
-def tool_line(tool: str, given: Mapping[str, str]) -> str:
-    """Return in one line what a tool did: ``Bash: Run the tests (npm test)``."""
-    what = next((given[name] for name in _WHAT if given.get(name)), "")
-    command = " ".join(given.get("command", "").split())
+def tool_line(tool: str, fields: Mapping[str, str]) -> str:
+    """Return a call of a tool as one line: ``Bash: Run the tests (npm test)``."""
+    description = next((fields[name] for name in _DESCRIBING_FIELDS if fields.get(name)), "")
+    command = " ".join(fields.get("command", "").split())
     if command:
-        what = f"{what} ({command})" if what else command
-    line = " ".join(f"{tool}: {what}".split()) if what else tool
-    return clipped(line, _LINE)
+        description = f"{description} ({command})" if description else command
+    line = " ".join(f"{tool}: {description}".split()) if description else tool
+    return clipped(line, _MAX_LINE)
 
 
 def _items(
@@ -254,9 +275,9 @@ def _items(
     options = RememberOptions(
         role=role, actor=actor, session=session, source=source, source_ref=reference, occurred_at=at
     )
-    # As an import cuts them: what a hook brought is known when its transcript is read.
+    # Cut as an import cuts them, so that reading the transcript later finds duplicates.
     return [
-        one.arguments
-        for one in pieces(text.replace("\0", ""), options, reference)
-        if not isinstance(one, Passed)
+        piece.arguments
+        for piece in pieces(text.replace("\0", ""), options, reference)
+        if not isinstance(piece, Passed)
     ]
