@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -13,10 +14,12 @@ from pps.app import App
 from pps.config import EmbedderSettings, Settings
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.record_values import Record
+from pps.core.sql import Connection
 from pps.core.time import RunningMark, now
 from pps.core.values import FactDraft, NodeDraft
 from pps.entities.running_time import RunningTime
 from pps.journal.bin_rows import ERASE_AFTER_S
+from pps.journal.postgresql import tables_of
 from pps.models.hash import HashEmbedder
 from pps.records.saving import RecordGiven, RelationGiven
 from tests.waiting import settle_until
@@ -172,7 +175,7 @@ async def test_what_came_back_by_itself_stays_and_the_rest_is_restored(ana: Memo
     assert (await ana.ledger()).problems == ()
 
 
-async def test_forgetting_for_good_reaches_what_was_softly_forgotten(ana: Memory) -> None:
+async def test_forgetting_for_good_reaches_what_was_softly_forgotten(app: App, ana: Memory) -> None:
     both = FactDraft("Bea", "KNOWS", "Cai")
     one = await ana.remember("Zanzibar one.", facts=[both])
     two = await ana.remember("Zanzibar two.", facts=[both, FactDraft("Bea", "HIDES", "Topaz")])
@@ -182,7 +185,7 @@ async def test_forgetting_for_good_reaches_what_was_softly_forgotten(ana: Memory
     assert shown.no_longer_restorable == (gone.restorable_as,)
     assert (await ana.forgetting.list())[0].turns == 2
     await ana.forget([two.turn_id], dry_run=False)
-    assert await gone_from_files(ana, b"Zanzibar two", b"Topaz")
+    assert await gone_from_store(app, ana, "Zanzibar two", "Topaz")
     [topaz] = [
         node.uuid for node in await ana.parts.client.scan_nodes("", 100) if node.name == "Cai"
     ]
@@ -197,7 +200,7 @@ async def test_forgetting_for_good_reaches_what_was_softly_forgotten(ana: Memory
     gone = await ana.forget([other.turn_id, one.turn_id], dry_run=False, soft=True)
     await ana.forget([gone.restorable_as[:8]], dry_run=False)
     assert await ana.forgetting.list() == []
-    assert await gone_from_files(ana, b"Zanzibar")
+    assert await gone_from_store(app, ana, "Zanzibar")
 
 
 class Clocks:
@@ -246,15 +249,15 @@ async def test_it_is_erased_when_two_checks_a_day_of_running_apart_found_it_over
             await memory.forgetting.restore(restorable)
         await memory.remember("Something else.")
         assert await memory.settled()
-        assert in_files(memory, b"Zanzibar")
+        assert await held_in_store(app, memory, "Zanzibar")
         clocks.ran_s = ERASE_AFTER_S - 60
         await memory.remember("Something else again.")
         assert await memory.settled()
-        assert in_files(memory, b"Zanzibar")
+        assert await held_in_store(app, memory, "Zanzibar")
         clocks.ran_s = ERASE_AFTER_S + 60
         await memory.remember("And again.")
         assert await memory.settled()
-        assert await gone_from_files(memory, b"Zanzibar")
+        assert await gone_from_store(app, memory, "Zanzibar")
 
 
 async def test_a_clock_that_jumps_at_a_start_erases_nothing_and_is_reported(
@@ -266,7 +269,7 @@ async def test_a_clock_that_jumps_at_a_start_erases_nothing_and_is_reported(
     for _ in range(3):  # however often it starts
         await reopened(app)
         async with app.memory("ana") as memory:
-            assert in_files(memory, b"Zanzibar")
+            assert await held_in_store(app, memory, "Zanzibar")
             [problem] = (await memory.health()).problems
             assert "40 days after the latest entry" in problem
             assert "set it right" in problem
@@ -300,12 +303,12 @@ async def test_running_time_adds_up_over_starts_and_closed_memories_are_looked_a
         clocks.ran_s = ERASE_AFTER_S / 2 - 60
         await app.erase_overdue()
         async with app.memory("ana") as memory:
-            assert in_files(memory, b"Zanzibar")
+            assert await held_in_store(app, memory, "Zanzibar")
         await app.close_all()
         clocks.ran_s = ERASE_AFTER_S / 2 + 60
         await app.erase_overdue()  # nobody opens it otherwise
         async with app.memory("ana") as memory:
-            assert await gone_from_files(memory, b"Zanzibar")
+            assert await gone_from_store(app, memory, "Zanzibar")
 
 
 async def test_a_clock_before_the_latest_entry_is_reported(app: App, clocks: Clocks) -> None:
@@ -322,7 +325,7 @@ async def test_a_clock_before_the_latest_entry_is_reported(app: App, clocks: Clo
 
 
 async def test_a_folder_that_is_dropped_takes_its_softly_forgotten_passages_along(
-    ana: Memory, tmp_path: Path
+    app: App, ana: Memory, tmp_path: Path
 ) -> None:
     folder = tmp_path / "notes"
     folder.mkdir()
@@ -335,7 +338,7 @@ async def test_a_folder_that_is_dropped_takes_its_softly_forgotten_passages_alon
     assert (await ana.stats()).turns == 0
     await ana.documents.drop(folder)
     assert await ana.forgetting.list() == []
-    assert await gone_from_files(ana, b"Cloves")
+    assert await gone_from_store(app, ana, "Cloves")
 
 
 async def test_what_an_actor_may_not_write_it_may_not_restore_or_erase_and_secrets_of_a_reason_go(
@@ -359,17 +362,36 @@ async def test_what_an_actor_may_not_write_it_may_not_restore_or_erase_and_secre
     assert (await ana.records.get([task.id]))[0] == task
 
 
-async def gone_from_files(memory: Memory, *words: bytes) -> bool:
-    """Wait until words leave the files: what was erased is overwritten once the journal is idle."""
-    await settle_until(lambda: not in_files(memory, *words))
+async def gone_from_store(app: App, memory: Memory, *words: str) -> bool:
+    """Wait until words leave the store: what was erased is overwritten once the journal is idle."""
+
+    async def are_gone() -> bool:
+        return not await held_in_store(app, memory, *words)
+
+    await settle_until(are_gone)
     return True
 
 
-def in_files(memory: Memory, *words: bytes) -> list[str]:
-    """Return the files of a memory's journal that hold any of some words."""
+async def held_in_store(app: App, memory: Memory, *words: str) -> list[str]:
+    """Return the files of a memory's journal, or its tables in a database, that hold any of some words."""
+    if app.settings.store == "postgresql":
+        return await memory.parts.journal.read(partial(tables_holding, words=words))
     folder = memory.parts.journal.path.parent
     return [
         file.name
         for file in folder.glob("memory.db*")
-        if any(word in file.read_bytes() for word in words)
+        if any(word.encode() in file.read_bytes() for word in words)
+    ]
+
+
+def tables_holding(rows: Connection, words: Sequence[str]) -> list[str]:
+    """Return the tables of a PostgreSQL database that have a row of the entity with any of some words."""
+    condition = " OR ".join("strpos(t::text, ?) > 0" for _ in words)
+    return [
+        table
+        for table in tables_of(rows)
+        if rows.execute(
+            f'SELECT 1 FROM "{table}" AS t WHERE {condition} LIMIT 1',  # noqa: S608 - of the catalogue
+            words,
+        ).fetchone()
     ]
