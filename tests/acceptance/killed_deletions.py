@@ -6,14 +6,15 @@ import asyncio
 import json
 import shutil
 
-from pps import app as application
 from pps.app import App
 from pps.config import Settings
 from pps.core.values import FactDraft, NodeDraft
 from pps.entities.deletions import Deletions
 from pps.entities.registry import Registry
 from pps.entities.small_file import SmallFile
+from pps.isolation import client as guarded_client
 from pps.isolation.store_neo4j import Neo4jStore
+from pps.journal.postgresql import Database
 from pps.server import spool
 from tests.acceptance.killed_steps import arm, deadly
 
@@ -25,21 +26,24 @@ STEPS: tuple[tuple[object, str], ...] = (
     (Deletions, "begin"),
     (shutil.os, "rmdir"),  # the first folder inside the entity's is gone
     (Deletions, "remove_files"),
+    (Database, "erase"),  # its rows are gone
     (Neo4jStore, "_clear_some"),  # some of the graph is gone
-    (application, "erase"),
+    (guarded_client, "erase"),
     (SmallFile, "scrub"),
     (Deletions, "end"),
 )
-"""What a process is killed right after; those of Neo4j are reached there alone."""
+"""What a process is killed right after."""
+_OF_ONE_STORE: dict[tuple[object, str], str] = {
+    (Database, "erase"): "postgresql",
+    (Neo4jStore, "_clear_some"): "neo4j",
+    (guarded_client, "erase"): "neo4j",
+}
+"""Steps that are reached on one store alone."""
 
 
 def steps(store: str) -> list[int]:
     """Return the numbers of the steps that a store has."""
-    return [
-        at
-        for at, (_, name) in enumerate(STEPS)
-        if store == "neo4j" or name not in ("_clear_some", "erase")
-    ]
+    return [at for at, step in enumerate(STEPS) if _OF_ONE_STORE.get(step, store) == store]
 
 
 def killed_at(found: Settings, archived: bool, number: int) -> None:

@@ -1,7 +1,7 @@
 """A process is killed at each step of a deletion: the next start finishes it, and nothing of the entity is found.
 
-Nowhere in the data folder, by name or content, and on Neo4j in no property of any node or relationship. The long form
-kills at every step, archived and not.
+Nowhere in the data folder, by name or content, on Neo4j in no property of any node or relationship, and in no row of
+PostgreSQL. The long form kills at every step, archived and not.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from tests.acceptance.killed_deletions import MARK, NAME, STEPS, killed_at, step
 from tests.acceptance.killed_steps import process
 from tests.erasing import left_in
 from tests.on_neo4j import anything_of
+from tests.postgresql_server import PostgresqlServer
 from tests.sampling import sample
 from tests.waiting import settle_until
 
@@ -30,7 +31,7 @@ def chosen(store: str) -> list[tuple[int, bool]]:
 
 @pytest.mark.timeout(900)
 async def test_a_kill_at_any_step_of_a_deletion_leaves_nothing_once_the_next_start_is_through(
-    settings: Settings,
+    settings: Settings, request: pytest.FixtureRequest
 ) -> None:
     for number, archived in chosen(settings.store):
         child = process(killed_at, settings, archived, number)
@@ -46,6 +47,7 @@ async def test_a_kill_at_any_step_of_a_deletion_leaves_nothing_once_the_next_sta
             assert left_in(settings.home, (MARK, NAME)) == []
             await settle_until(partial(is_unpublished, app))
             await none_on_neo4j(settings)
+            await none_in_database(settings, request)
             assert (await app.create(NAME)).is_new
             await app.delete(NAME)
 
@@ -60,9 +62,15 @@ async def none_on_neo4j(settings: Settings) -> None:
         assert await anything_of(settings, MARK) == []
 
 
+async def none_in_database(settings: Settings, request: pytest.FixtureRequest) -> None:
+    if settings.store == "postgresql":
+        server: PostgresqlServer = request.getfixturevalue("postgresql_server")
+        assert await server.rows_with(MARK) == []
+
+
 @pytest.mark.parametrize("archived", [False, True])
 async def test_a_deletion_stops_the_work_first_and_leaves_nothing_archived_or_not(
-    settings: Settings, archived: bool
+    settings: Settings, archived: bool, request: pytest.FixtureRequest
 ) -> None:
     async with App.open(settings) as app:
         await told(app)
@@ -73,6 +81,7 @@ async def test_a_deletion_stops_the_work_first_and_leaves_nothing_archived_or_no
         assert gone.entity.group == group
         assert left_in(settings.home, (MARK, NAME, group)) == []
         await none_on_neo4j(settings)
+        await none_in_database(settings, request)
 
 
 async def test_what_cannot_be_erased_is_said_and_the_next_deletion_goes_on(
