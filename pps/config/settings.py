@@ -119,7 +119,8 @@ class ColbertSettings(_Section):
     """Late interaction: each word of a question beside its nearest word in a turn (the perspective ``colbert``).
 
     Attributes:
-        name: ``auto``: on where the model's file is there and an embedder that reads meaning is set; ``none``: off.
+        name: ``auto``: on where the model's file is there and an embedder that reads meaning is
+            set; ``none``: off.
         path: A file or folder to load the model from instead of finding it.
     """
 

@@ -1,4 +1,4 @@
-"""Throw-away entities with the same names and the same facts, marks planted in each, and what each should hold."""
+"""Throw-away entities with equal names and facts, planted marks, and their expected content."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def dice(seed: int | None) -> random.Random:
 
 
 class OverlapReranker:
-    """Scores a passage by the words it shares with the query: fast, and there is no model to fetch."""
+    """Scores a passage by the words it shares with the query: fast, and without a model."""
 
     name = "overlap"
 
@@ -87,7 +87,7 @@ class OverlapReranker:
 
 
 class ExposedClient(IsolatedGraphitiClient):
-    """A client that shows what it is bound to: attacks begin at the very driver and hooks that its calls run on."""
+    """A client that exposes its driver and hooks, so that attacks begin where its calls run."""
 
     def __init__(self, inside: Inside) -> None:
         super().__init__(inside)
@@ -311,7 +311,7 @@ class Arena:
     async def _plant_of_graphiti(
         self, being: Being, episodes: Sequence[Episode], member: Node
     ) -> None:
-        """Give it a community and a saga: Graphiti can make them, PPS makes none, and neither may be reached."""
+        """Add a community and a saga, which only Graphiti makes; neither may be reached."""
         being.community = being.mint("community")
         being.saga = being.mint("saga")
         group = being.entity.group

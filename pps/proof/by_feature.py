@@ -1,4 +1,4 @@
-"""Attacks by the operations of features: two throw-away entities, and what each feature says may be tried."""
+"""Attacks by the operations of features, between two throw-away entities."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class CallOutcome:
 
 @dataclass(frozen=True, slots=True)
 class OwnAttempt:
-    """An attempt on what belongs to another entity, and the same on what is nobody's: the outcomes must be alike."""
+    """An attempt on another entity's item, and on nobody's; the outcomes must be alike."""
 
     name: str
     of_other: CallOutcome
@@ -69,7 +69,7 @@ class OwnAttempt:
 
 
 class OwnAttacks(Protocol):
-    """A feature's attacks on what it offers beside operations, made of an app, the attacker and the other entity.
+    """A feature's attacks beside its operations, made with an app, the attacker and the other.
 
     ``Feature.attack_suite`` names the class.
     """
@@ -81,11 +81,11 @@ class OwnAttacks(Protocol):
         ...
 
     async def held(self) -> str:
-        """Return what the feature keeps of the other outside of its memory: no attempt may change it."""
+        """Return the feature's data of the other outside its memory; no attempt may change it."""
         ...
 
     async def attempts(self) -> Sequence[OwnAttempt]:
-        """Try everything as the attacker, each with what is the other's and with what is nobody's."""
+        """Run all attempts as the attacker, each with the other's items and with nobody's."""
         ...
 
     async def close(self) -> None:
@@ -94,7 +94,7 @@ class OwnAttacks(Protocol):
 
 
 async def with_features(report: Report, settings: Settings) -> Report:
-    """Return a report with what the attacks of the installed features found, of those that are off too."""
+    """Return a report with the findings of all features' attacks, also of disabled ones."""
     began = time.perf_counter()
     async with _throw_away_app(settings) as app:
         features = [
@@ -119,7 +119,7 @@ async def with_features(report: Report, settings: Settings) -> Report:
 
 @asynccontextmanager
 async def _throw_away_app(settings: Settings) -> AsyncGenerator[App]:
-    """Open an App in a folder that goes away, on the configured store, in which every feature is on."""
+    """Open an App with all features in a temporary folder, on the configured store."""
     place = await asyncio.to_thread(
         tempfile.TemporaryDirectory, prefix="verify-", dir=settings.home, ignore_cleanup_errors=True
     )

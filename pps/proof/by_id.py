@@ -1,4 +1,4 @@
-"""Attacks through the client: every verb with another entity's ids, and with things that are no ids."""
+"""Attacks through the client: every verb with another entity's ids, and with invalid ids."""
 
 from __future__ import annotations
 
@@ -273,7 +273,7 @@ def malformed(
 
 
 def queries(being: Being, other: Being, chance: random.Random) -> str:
-    """Return a text to search for that would find the other entity's things if they could be found."""
+    """Return a query that would find the other entity's items if they could be found."""
     group = other.entity.group
     return chance.choice(
         (

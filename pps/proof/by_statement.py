@@ -1,4 +1,4 @@
-"""Attacks on the guard itself: Graphiti's own calls and raw statements, with what is another's, on all four ways."""
+"""Attacks on the guard: Graphiti's calls and raw statements with another's items, in four ways."""
 
 from __future__ import annotations
 
@@ -236,7 +236,7 @@ def _hook(s: Strike, name: str) -> Any:
 
 
 def _client_guard(s: Strike) -> Any:
-    """Return the driver that the client's own searches run on: with PPS's hooks, or with Graphiti's statements."""
+    """Return the driver of the client's own searches, with PPS's hooks or Graphiti's statements."""
     return s.being.client.inside.guard
 
 
@@ -378,4 +378,4 @@ HOOKED: tuple[GuardAttack, ...] = (
         refused=False,
     ),
 )
-"""What Graphiti's searches and pipeline ask, of PPS's hooks where it has them: each finds nothing of another's."""
+"""Requests of Graphiti's searches and pipeline to PPS's hooks: none finds another's items."""

@@ -1,4 +1,4 @@
-"""What an entity does while it is attacked: writes, reads, and a look whether it still holds what it should."""
+"""The work of an entity under attack: writes, reads, and a check of its content."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Proof by attack: ``pps verify-isolation`` runs it on a real installation, tests with a lock taken away too."""
+"""Proof by attack: ``pps verify-isolation`` runs it; tests run it also with a lock taken away."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ _WEIGHTS: Mapping[str, int] = {
     "honest": 6,
 }
 KINDS = tuple(_WEIGHTS)
-"""Kinds of operation: six go through the client, two to the guard, one to what Graphiti asks, one to the rows of
-features' tables, one is honest work."""
+"""Kinds of operation: six go through the client, two to the guard, one to what Graphiti asks, one to the rows of features' tables, one is honest work.
+"""
 _LOOK_EVERY = 150
 _MOST_FINDINGS = 20
 
@@ -258,7 +258,7 @@ class AttackOptions(TypedDict, total=False):
 
 
 async def attack(arena: Arena, *, operations: int, **options: Unpack[AttackOptions]) -> Report:
-    """Run the adversarial set in an arena: one attacker an entity, all at once, each against the others."""
+    """Run the adversarial set in an arena: an attacker for each entity, all at once."""
     began = time.perf_counter()
     weights = {kind: _WEIGHTS[kind] for kind in options.get("kinds", KINDS)}
     run = _ProofRun(arena, operations, options.get("progress"), weights)

@@ -1,4 +1,4 @@
-"""What is asked of one entity's records as a whole: ranks, named queries, and everything, page by page."""
+"""Questions about one entity's records as a whole: ranks, named queries, and pages of all."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ class Asks:
         )
 
     async def _facts(self) -> Sequence[Fact]:
-        """Return facts that hold now, at most ``_FACTS``, those of relations between records left out."""
+        """Return at most ``_FACTS`` facts that hold now, without relations between records."""
         facts: list[Fact] = []
         moment = time.now()
         after = ""

@@ -1,4 +1,4 @@
-"""Records by meaning, and by meaning and nearness to another: the seed's semantic and hybrid search."""
+"""Search of records by meaning, alone or with nearness to another record."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Pydantic model for each kind and relation of an entity's packs: what checks a record, and its JSON schema."""
+"""A Pydantic model for each kind and relation of an entity's packs: validation and JSON schema."""
 
 from __future__ import annotations
 
@@ -132,20 +132,21 @@ class KindModels:
     def read_names(
         self, kind: str, fields: Mapping[str, JSON]
     ) -> tuple[dict[str, JSON], dict[str, str]]:
-        """Return fields by their names in the pack, camelCase understood, and the mistakes: path → what is wrong."""
+        """Return fields by their names in the pack (or in camelCase), and mistakes by path."""
         return _read_names(kind, fields, [*self.model(kind).model_fields])
 
     def check(
         self, kind: str, values: Mapping[str, JSON], mistakes: Mapping[str, str] | None = None
     ) -> dict[str, JSON]:
-        """Return a whole record's fields as they are kept: title, summary, status, tags and the kind's own.
+        """Return a record's fields as stored: title, summary, status, tags and the kind's own.
 
         Dates, times and durations are ISO 8601 texts, times in UTC. What is null is left out.
 
         Args:
             kind: The record's.
             values: Its fields.
-            mistakes: Those that were found before (path → what is wrong), to be told with the others.
+            mistakes: Those that were found before (path → what is wrong), to be told with the
+                others.
 
         Raises:
             InvalidRequest: Names the kind, the field and the bound of each mistake.

@@ -1,4 +1,4 @@
-"""Which records are wanted, by the fields of their kinds: checked, and as the journal finds them."""
+"""Filters of records by the fields of their kinds: checked, and translated for the journal."""
 
 from __future__ import annotations
 

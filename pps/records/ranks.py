@@ -113,7 +113,7 @@ class Ranking:
 
 @dataclass(frozen=True, slots=True)
 class Ties:
-    """The records that were chosen, by id, and the relations among them: (source, target) → those that join them."""
+    """The chosen records by id, and their relations by (source, target)."""
 
     records: Mapping[str, Record]
     joined: Mapping[tuple[str, str], tuple[Relation, ...]]
@@ -133,7 +133,7 @@ class Ties:
 
 @dataclass(slots=True)
 class Ranks:
-    """Rankings of one entity's records, each kept as long as nothing is written, an hour at most."""
+    """Rankings of one entity's records, each cached until the next write, an hour at most."""
 
     reads: Records
     kinds: Kinds

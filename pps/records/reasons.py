@@ -1,7 +1,7 @@
 """Queries along relations: what is around a record, what joins two, why one matters, what rests on it, what is alike.
 
-*Up* is from what is done for the sake of something to that: over ``SERVES``, ``ADVANCES`` …, and back over
-``HAS_TASK``, ``CONTAINS`` …; records that are archived or deprecated carry nothing.
+*Up* is from what is done for the sake of something to that: over ``SERVES``, ``ADVANCES`` …, and
+back over ``HAS_TASK``, ``CONTAINS`` …; records that are archived or deprecated carry nothing.
 """
 
 from __future__ import annotations

@@ -183,7 +183,7 @@ class Records(recorder.RecordWriter):
     async def save(
         self, records: Sequence[RecordGiven], *, wait: Wait = "done", timeout_s: float | None = None
     ) -> SavedRecords:
-        """Make or change 1 to 200 records, with relations and cites, in one transaction: all of it, or nothing.
+        """Make or change 1 to 200 records, with relations and cites, in one transaction.
 
         Args:
             records: See RecordGiven. They may name each other by title.
@@ -191,7 +191,8 @@ class Records(recorder.RecordWriter):
             timeout_s: Past it a ``done`` wait answers all the same; the work goes on.
 
         Raises:
-            InvalidRequest: A bound is broken; the record, its kind, the field and the bound are named.
+            InvalidRequest: A bound is broken; the record, its kind, the field and the bound are
+                named.
             NotFound: An id is not this entity's.
             StoreConflict: ``expected_version`` is not the version that there is.
             Overloaded: Too much waits to be taken in.
@@ -247,7 +248,7 @@ class Records(recorder.RecordWriter):
         raise AssertionError("a trial was not undone")
 
     async def restoring(self, given: Sequence[ExportedRecord]) -> Restoring:
-        """Return the records of an export as ``restore`` puts them here, tried in one transaction that is undone.
+        """Return an export's records as ``restore`` would save them, and undo the trial.
 
         Raises:
             InvalidRequest: An actor asks for it: the past is written by the person alone.
@@ -407,7 +408,7 @@ class Records(recorder.RecordWriter):
         return await self._forgetter.forget(turns, dry_run=dry_run, check=self.check_write)
 
     async def check_write(self, ids: Sequence[str], kinds: Sequence[str] = ()) -> None:
-        """Raise InvalidRequest when the actor may not write a kind, or a record or relation that one of some ids is."""
+        """Raise InvalidRequest if the actor may not write a kind, or the kinds of some ids."""
         for kind in (
             *kinds,
             *await self._parts.journal.records.read(lambda rows: rows.kinds_written(ids)),
@@ -415,7 +416,7 @@ class Records(recorder.RecordWriter):
             self._parts.kinds.check_write(self._actor, kind)
 
     async def index_fields(self) -> None:
-        """Make anew what records are found by: the indexed fields of their kinds, as the packs are now."""
+        """Rebuild the indexed fields of all records, by the present packs."""
 
         def work(rows: RecordRows, kinds: Kinds = self._parts.kinds) -> None:
             for record in rows.every():
@@ -430,7 +431,7 @@ class Records(recorder.RecordWriter):
 
     @property
     def pool(self) -> PoolRows:
-        """What is kept beside the records of a squad's pool, and what of a member's own rests on them."""
+        """Data beside the records of a squad's pool, and members' records that rest on them."""
         return self._parts.journal.pool
 
     async def get(self, ids: Sequence[str]) -> list[Record]:
@@ -451,7 +452,7 @@ class Records(recorder.RecordWriter):
         return await self._parts.journal.records.read(work)
 
     async def find(self, ids: Iterable[str]) -> dict[str, Record]:
-        """Return id → record, by ids of records or their turns or 8 first characters, of those that are there."""
+        """Return id → existing record, by ids of records or turns, or by 8 first characters."""
         return await self._parts.journal.records.read(lambda rows: rows.find(rows.whole([*ids])))
 
     async def identified(self, names: Sequence[str], path: str = "ids") -> list[str]:

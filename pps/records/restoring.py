@@ -1,4 +1,4 @@
-"""Records that an export wrote, put into a memory as they were: with state, moves, versions, relations and cites."""
+"""Restoring records of an export with their state, moves, versions, relations and cites."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a save does: each record is found or made, merged, checked and written, all in one transaction."""
+"""A save in one transaction: find or make each record, merge, check and write it."""
 
 from __future__ import annotations
 
@@ -350,7 +350,7 @@ class Saving:
     def _whole(
         self, rows: RecordRows, draft: RecordGiven, place: _Place, names: _Names
     ) -> dict[str, JSON]:
-        """Return all of a record's fields, what was there joined with what is given, checked by its kind."""
+        """Return all of a record's fields, existing and new, checked by its kind."""
         spec = place.kind
         before = place.before
         fields = dict(draft.fields)
@@ -490,12 +490,14 @@ def relation_of(
     target: tuple[str, str],
     at: datetime,
 ) -> tuple[Relation, str]:
-    """Return a relation between two nodes, each as (id, kind), checked by the pack, and a warning or nothing.
+    """Return a relation between two nodes (id, kind), checked by the pack, and a warning or "".
 
-    Where the pack lets it join two such kinds the other way alone, it leads that way, and the warning says so.
+    Where the pack lets it join two such kinds the other way alone, it leads that way, and the
+    warning says so.
 
     Raises:
-        InvalidRequest: It joins no two such kinds, a property is wrong, or the actor may not write its source.
+        InvalidRequest: It joins no two such kinds, a property is wrong, or the actor may not write
+            its source.
     """
     if source[0] == target[0]:
         raise InvalidRequest("target", "joins a record to itself")

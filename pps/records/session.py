@@ -1,4 +1,4 @@
-"""What a session begins with: the layers that are always loaded and the workload, within a budget of tokens."""
+"""The context of a session's start: the loaded layers and the workload, within a token budget."""
 
 from __future__ import annotations
 
@@ -131,7 +131,7 @@ class SessionContext:
 
 @dataclass(frozen=True, slots=True)
 class ContextUsage:
-    """How many tokens of this memory a session was given since it began or was compacted, by part."""
+    """Tokens of this memory in a session since it began or was compacted, by part."""
 
     session: str
     tokens: int
@@ -172,13 +172,14 @@ class Layers:
 
     @property
     def calendars(self) -> WorkHours:
-        """The hours of the days and the calendars, of the feature that provides them while that is on."""
+        """Working hours and calendars of the feature that provides them, while it is on."""
         return self._calendars.current()
 
     async def context(self, session: str = "") -> SessionContext:
         """Return what a session begins with: every layer that is always loaded, and the workload, side by side.
 
-        ``session`` is noted as having been given it: what it was shown ``ambient_recall`` does not show again.
+        ``session`` is noted as having been given it: what it was shown ``ambient_recall`` does not
+        show again.
         """
         started = clock.perf_counter()
         always = [layer for layer in self._kinds.layers.values() if layer.load == "always"]
@@ -214,7 +215,7 @@ class Layers:
         return context
 
     async def lines(self, limit: int) -> list[tuple[str, Line]]:
-        """Return ids and lines of what always holds: static anchors, then records, of each layer as many.
+        """Return ids and lines of the static layers: anchors, then as many records of each layer.
 
         Args:
             limit: Most records.
@@ -249,7 +250,7 @@ class Layers:
         ]
 
     async def usage(self, session: str) -> ContextUsage:
-        """Return what a session was given, by part, in the last 30 days and since it was compacted."""
+        """Return a session's packs by part, in the last 30 days and since it was compacted."""
         parts = await self._journal.given.parts(session, now() - timedelta(days=KEPT_D))
         return ContextUsage(
             session, sum(part.tokens for part in parts), counter_name(), tuple(parts)
@@ -354,7 +355,7 @@ def trimmed_by(tokens: Sequence[int], budget_tokens: int) -> int:
 
 
 def _fitting(workload: Workload) -> tuple[Workload, int]:
-    """Return a workload within its budget: without details, then with its first days and what it recommends only."""
+    """Return a workload within its budget: without details, then only with first days and advice."""
     load = replace(workload, tasks=(), events=())
     for tasks in (20, 10, 5, 0):
         load = replace(load, tasks=workload.tasks[:tasks])
@@ -379,7 +380,7 @@ def _need(record: Record, kind: KindSpec) -> tuple[int, int, float, float]:
 
 
 def _importance(record: Record, kind: KindSpec) -> float:
-    """Return how important a record says it is, 0 to 1: an ``importance``, or the place of its ``priority``."""
+    """Return a record's importance, 0 to 1, from ``importance`` or else ``priority``."""
     stored = record.fields.get("importance")
     if isinstance(stored, int | float):
         return float(stored)

@@ -1,4 +1,4 @@
-"""The client of a data folder's one server: find it, start it when it is away, let an older one go, and ask it.
+"""The client of a data folder's server: find it, start it if it is away, replace an older one.
 
 Built on ``http.client``: the command line must start in a blink, and any HTTP library costs more
 than the call.
@@ -54,7 +54,7 @@ class ServerAway(StoreUnavailable):
 
 
 class OwnerConnection(http.client.HTTPConnection):
-    """The owner's connection: by the server's Unix socket, or where it has none, one on which it has proved itself.
+    """The owner's connection: the server's Unix socket, or else one where it proved itself.
 
     Nothing is sent to a server that is another user's or cannot prove itself.
     """
@@ -202,7 +202,7 @@ class Link:
 
 
 def error_from(problem: Mapping[str, JSON]) -> errors.PPSError:
-    """Return the error that problem details describe, of the class and with the data that it had in the server."""
+    """Return the error that problem details describe, with its class and data in the server."""
     if "code" not in problem or "detail" not in problem:
         return StoreError("the server answered with something that is not an answer of PPS")
     kind = _CLASSES.get(str(problem.get("code")), errors.PPSError)
@@ -301,10 +301,11 @@ def find(home: Path) -> Link | None:
 
 
 def _check_settings(status: Mapping[str, object]) -> None:
-    """Refuse to work with a server whose settings are not those that this process's environment asks for.
+    """Refuse a server whose settings differ from those of this process's environment.
 
     Raises:
-        ConfigError: A variable sets what the server has otherwise, or is none of its settings; the first is named.
+        ConfigError: A variable sets what the server has otherwise, or is none of its settings; the
+            first is named.
     """
     settings = _texts(status.get("settings"))
     digests = _texts(status.get("secrets"))
@@ -323,7 +324,10 @@ def _texts(value: object) -> dict[str, str]:
 
 
 def _is_same(text: str, other: str) -> bool:
-    """Tell whether two texts set the same: numbers, switches and lists may be written in several ways."""
+    """Tell whether two texts mean the same setting.
+
+    Numbers, switches and lists have several forms.
+    """
     if text == other or text.casefold() in _SWITCH.get(other.casefold(), ()):
         return True
     with contextlib.suppress(ValueError):
@@ -356,7 +360,10 @@ def stop(home: Path) -> RunFile | None:
 
 
 def _running(home: Path) -> RunFile | None:
-    """Return the run file of a server that is alive: one that was killed leaves its own, and its port to strangers."""
+    """Return the run file of a live server.
+
+    A killed one leaves its file, and its port to others.
+    """
     run = read_run_file(home)
     return run if run is not None and is_held(lock_file(home)) else None
 

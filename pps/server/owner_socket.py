@@ -1,8 +1,8 @@
-"""The Unix socket on which the machine's owner reaches the server: its place, and who is at its other end.
+"""The Unix socket on which the machine's owner reaches the server: its place and its peer.
 
-It lies in a folder of mode 0700, so nobody else can make, replace or reach it; both ends also check the user id of the
-other. What cannot be kept so is not used: the owner then proves itself as ``runfile`` says. Standard library only;
-``pps_hook.py`` does by itself what a client does here.
+It lies in a folder of mode 0700, so nobody else can make, replace or reach it; both ends also check
+the user id of the other. What cannot be kept so is not used: the owner then proves itself as
+``runfile`` says. Standard library only; ``pps_hook.py`` does by itself what a client does here.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def peer_uid(link: socket.socket) -> int:
 
 
 def socket_name(home: Path) -> str:
-    """Return the name of the socket of a data folder: a digest of its path, however long that is."""
+    """Return the name of a data folder's socket: a digest of its path."""
     digest = hashlib.sha256(os.fsencode(os.path.realpath(home))).hexdigest()
     return f"{digest[:32]}.sock"
 
@@ -131,7 +131,7 @@ def home_header(home: str) -> str:
 
 
 class OwnHome:
-    """Tells whether a client means this server's data folder: by its lock, whichever path leads there."""
+    """Tells whether a client means this server's data folder, by its lock, on whichever path."""
 
     def __init__(self, lock: Path) -> None:
         self._lock_name = lock.name
@@ -147,7 +147,7 @@ class OwnHome:
 
 
 def _folders() -> Iterator[Path]:
-    """Yield folders for sockets, made where they are missing: of the runtime directory, then of the temporary one."""
+    """Make and yield folders for sockets: in the runtime directory, then in the temporary one."""
     runtime = Path(os.environ.get("XDG_RUNTIME_DIR", ""))
     candidates = [Path(tempfile.gettempdir()) / f"pps-{os.getuid()}"]
     if runtime.is_absolute():

@@ -27,7 +27,7 @@ NONCE = r"[0-9a-f]{32}"
 _SIZE = 32
 _MOST = 4_096
 _ROOM = 4_096
-"""Bytes of a run file, blanks at its end included: more than any has, so that a later one fits into its place."""
+"""Bytes of a run file, padded with blanks, so that a later one fits into its place."""
 
 
 @dataclass(frozen=True, slots=True)

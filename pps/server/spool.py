@@ -1,4 +1,4 @@
-"""The folder where hooks leave events when no server takes them, and how they are taken in: in order and once."""
+"""The folder where hooks leave events while no server runs; they are read in order, and once."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class Handler(Protocol):
 
 
 class SpoolDrain:
-    """Drains a data folder's spool at the start, and again whenever a hook had to leave something."""
+    """Drains a data folder's spool at the start, and whenever a hook left events."""
 
     def __init__(self, home: Path, handle: Handler) -> None:
         self._home = home
