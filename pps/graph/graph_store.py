@@ -1,4 +1,4 @@
-"""What a graph store does, what both dialects read in the same way, and what it needs from a driver."""
+"""The operations of a graph store, those that all stores share, and what one needs of a driver."""
 
 from __future__ import annotations
 
@@ -57,12 +57,15 @@ class GraphTimelineOptions(TypedDict, total=False):
     Attributes:
         node: Only facts that touch this node.
         relation: Only facts of this relation, exact.
-        as_of: Only facts that held at this instant of world time: ``valid_at <= as_of < invalid_at``, where
-            an unknown ``valid_at`` is the distant past and an open ``invalid_at`` the distant future. A fact
-            that was given up (``expired_at``) without an ``invalid_at`` never holds.
-        as_of_dates: What the wall clock shows at ``as_of``, as if that were UTC: facts that held at either are let
-            through, since a date holds by the wall clock; the caller tells them apart.
-        after, before: Only facts with ``after <= valid_at < before``; undated facts drop out if either is given.
+        as_of: Only facts that held at this instant of world time: ``valid_at <= as_of <
+            invalid_at``, where an unknown ``valid_at`` is the distant past and an open
+            ``invalid_at`` the distant future. A fact that was given up (``expired_at``) without an
+            ``invalid_at`` never holds.
+        as_of_dates: What the wall clock shows at ``as_of``, as if that were UTC: facts that held at
+            either are let through, since a date holds by the wall clock; the caller tells them
+            apart.
+        after, before: Only facts with ``after <= valid_at < before``; undated facts drop out if
+            either is given.
         cursor: ``timeline_cursor`` of the last fact of the page before; empty is the start.
         limit: Most facts, 1 to 1,000; 100 by default.
     """
@@ -78,7 +81,7 @@ class GraphTimelineOptions(TypedDict, total=False):
 
 
 def as_of_bounds(options: GraphTimelineOptions) -> tuple[datetime, datetime] | None:
-    """Return the first and the last of ``as_of`` and ``as_of_dates`` in UTC; None where facts need not hold."""
+    """Return the bounds of ``as_of`` and ``as_of_dates`` in UTC; None where facts need not hold."""
     as_of = options.get("as_of")
     if as_of is None:
         return None
@@ -120,8 +123,9 @@ class GraphChange:
 class GraphStore(ABC):
     """The graph of one entity. Bound to ONE group for life; no method takes a group.
 
-    Ids of another group read as absent. In a database of several groups, saving under an id that another group owns
-    raises ``NotFound`` and changes nothing. Batches of any length are one transaction each: all of it, or nothing.
+    Ids of another group read as absent. In a database of several groups, saving under an id that
+    another group owns raises ``NotFound`` and changes nothing. Batches of any length are one
+    transaction each: all of it, or nothing.
 
     Args:
         group: The one group of this store, for life.
@@ -134,7 +138,7 @@ class GraphStore(ABC):
 
     @abstractmethod
     async def nodes(self, uuids: Sequence[str]) -> list[Node]:
-        """Return nodes in the order asked; absent and foreign ids are left out, as in the next two."""
+        """Return nodes in the order of the ids, without absent and foreign ones; so the next two."""
 
     @abstractmethod
     async def facts(self, uuids: Sequence[str]) -> list[Fact]: ...
@@ -150,7 +154,7 @@ class GraphStore(ABC):
     async def fact_vectors(self, uuids: Sequence[str]) -> dict[str, Vector]: ...
 
     async def mentioned_nodes(self, episodes: Sequence[str]) -> dict[str, list[str]]:
-        """Return episode uuid → uuids of the nodes it mentions, in uuid order; an episode without any is absent."""
+        """Return episode → uuids of the nodes it mentions, sorted; others are left out."""
         grouped: dict[str, list[str]] = {}
         for episode, node in sorted(
             {(row["episode"], row["node"]) for row in await self._mentions(episodes)}
@@ -174,7 +178,8 @@ class GraphStore(ABC):
     async def save_nodes(self, nodes: Sequence[Node], vectors: Mapping[str, Vector]) -> None:
         """Create or update nodes; ``vectors`` maps uuid to the name's vector.
 
-        A node without a vector keeps the one it has. Attributes that Graphiti's own pipeline wrote stay.
+        A node without a vector keeps the one it has. Attributes that Graphiti's own pipeline wrote
+        stay.
         """
 
     @abstractmethod
@@ -212,7 +217,7 @@ class GraphStore(ABC):
 
     @abstractmethod
     async def scan_nodes(self, after: str, limit: int) -> list[Node]:
-        """Return at most ``limit`` nodes with ``uuid > after`` in uuid order; ``""`` is the start."""
+        """Return at most ``limit`` nodes with ``uuid > after``, by uuid; ``""`` is the start."""
 
     @abstractmethod
     async def scan_facts(self, after: str, limit: int) -> list[Fact]:
@@ -224,7 +229,7 @@ class GraphStore(ABC):
 
     @abstractmethod
     async def delete_nodes(self, uuids: Sequence[str]) -> int:
-        """Delete nodes with their facts, mentions and memberships; return how many nodes there were."""
+        """Delete nodes with their facts, mentions and memberships; return the number of nodes."""
 
     @abstractmethod
     async def delete_facts(self, uuids: Sequence[str]) -> int:
@@ -232,11 +237,11 @@ class GraphStore(ABC):
 
     @abstractmethod
     async def delete_episodes(self, uuids: Sequence[str]) -> int:
-        """Delete episodes with their mentions; facts that name them stay. Return how many there were."""
+        """Delete episodes with mentions, not the facts that name them; return their number."""
 
     @abstractmethod
     async def facts_of_nodes(self, uuids: Sequence[str], limit: int) -> list[Fact]:
-        """Return facts that touch any of the nodes: newest ``created_at`` first, then uuid; at most ``limit``."""
+        """Return facts of the nodes, newest ``created_at`` first, then by uuid, up to ``limit``."""
 
     @abstractmethod
     async def facts_of_episodes(self, uuids: Sequence[str]) -> list[Fact]:
@@ -260,7 +265,7 @@ class GraphStore(ABC):
 
     @abstractmethod
     async def foreign_edges(self) -> int:
-        """Return how many edges join something of this group to something of another: 0 when sound."""
+        """Return the number of edges between this group and another: 0 when sound."""
 
     async def _expand(self, uuids: Sequence[str]) -> Iterable[GraphLink]:
         return [
@@ -273,7 +278,7 @@ class GraphStore(ABC):
 
     @abstractmethod
     async def _links(self, uuids: Sequence[str]) -> Rows:
-        """Return fact, subject and object of every fact that touches one of the nodes; a row may come twice."""
+        """Return (fact, subject, object) of every fact of the nodes; a row may come twice."""
 
     @abstractmethod
     async def _mentions(self, episodes: Sequence[str]) -> Rows:

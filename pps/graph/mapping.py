@@ -1,8 +1,8 @@
 """Between PPS's values and Graphiti's rows, the same for both stores.
 
-What Graphiti has no place for (kind, aliases, tags, the user's own attributes) is one JSON string under the
-attribute ``pps``, so that stock Graphiti reads the graph. Attributes that Graphiti's own pipeline wrote are
-"foreign": they are kept, and a reader sees them under the user's own.
+What Graphiti has no place for (kind, aliases, tags, the user's own attributes) is one JSON string
+under the attribute ``pps``, so that stock Graphiti reads the graph. Attributes that Graphiti's own
+pipeline wrote are "foreign": they are kept, and a reader sees them under the user's own.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FACT_TIMES = ("created_at", "expired_at", "valid_at", "invalid_at")
 """The times of a fact, as properties."""
 _WORLD_TIMES = ("valid_at", "invalid_at")
 _TIMES = "times"
-"""Of a fact's ``pps``: name of a time → precision, where ``with_precision`` would not tell it by itself."""
+"""In a fact's ``pps``: name of a time → precision that ``with_precision`` cannot tell."""
 _KIND = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _ROW_FIELDS = frozenset(
     (
@@ -52,7 +52,8 @@ def node_labels(node: Node) -> list[str]:
     """Return ``Entity`` and the kind; the default kind adds no label, so that Graphiti may find a better one.
 
     Raises:
-        InvalidRequest: The kind is not ``[A-Za-z][A-Za-z0-9_]{0,63}`` (labels reach statements as text), or reserved.
+        InvalidRequest: The kind is not ``[A-Za-z][A-Za-z0-9_]{0,63}`` (labels reach statements as
+            text), or reserved.
     """
     if not _KIND.fullmatch(node.kind) or node.kind in RESERVED_KINDS:
         raise InvalidRequest(
@@ -94,7 +95,7 @@ def episode_columns(episode: Episode) -> dict[str, Any]:
 
 
 def node_pps(node: Node, foreign: Mapping[str, Any] | None = None) -> str:
-    """Return the JSON of a node's ``pps``; of ``foreign`` attributes, Graphiti's, what is equal is not kept twice."""
+    """Return the JSON of a node's ``pps``, without attributes equal to Graphiti's (``foreign``)."""
     own = own_attributes(node.attributes, foreign)
     return _dump({"kind": node.kind, "aliases": node.aliases, "tags": node.tags, "attributes": own})
 
@@ -112,7 +113,7 @@ def fact_pps(fact: Fact, foreign: Mapping[str, Any] | None = None) -> str:
 
 
 def _precisions(fact: Fact) -> dict[str, str]:
-    """Return the precisions that differ from what a time implies: midnight a day, else an instant."""
+    """Return the precisions that a time does not imply: midnight is a day, else an instant."""
     precisions: dict[str, str] = {}
     for name in _WORLD_TIMES:
         at: datetime | None = getattr(fact, name)
@@ -122,7 +123,7 @@ def _precisions(fact: Fact) -> dict[str, str]:
 
 
 def attributes_text(pps: str, foreign: Mapping[str, Any]) -> str:
-    """Return the JSON string of the column ``attributes``: what Graphiti's pipeline keeps, and ``pps`` beside it."""
+    """Return the JSON string of the column ``attributes``: Graphiti's attributes and ``pps``."""
     if pps is _PLAIN_PPS and not foreign:
         return _PLAIN_FACT
     return json.dumps({**foreign, ATTRIBUTE: pps}, ensure_ascii=False)
@@ -141,7 +142,7 @@ def joined(texts: Collection[str]) -> str:
 
 
 def foreign_attributes(attributes: object) -> dict[str, Any]:
-    """Return what Graphiti's pipeline keeps beside ours in a column: a mapping, a JSON string or None."""
+    """Return Graphiti's own attributes in a column: a mapping, a JSON string or None."""
     return {key: value for key, value in _mapping(attributes).items() if key not in _KNOWN}
 
 
@@ -164,7 +165,7 @@ def node_of(row: Mapping[str, Any]) -> Node:
 
 
 def fact_of(row: Mapping[str, Any]) -> Fact:
-    """Return the fact of a row: Graphiti's columns of an EntityEdge, ends as ``source_/target_node_uuid``."""
+    """Return the fact of a row with Graphiti's columns of an EntityEdge."""
     ours, attributes = _split(row["attributes"])
     precisions = _mapping(ours.get(_TIMES))
     return Fact(
@@ -240,7 +241,7 @@ def _is_kind(label: str) -> bool:
 def own_attributes(
     attributes: Mapping[str, JSON], foreign: Mapping[str, Any] | None
 ) -> dict[str, JSON]:
-    """Return the attributes that ``foreign``, those of Graphiti's pipeline, has not with the same value.
+    """Return the user's attributes: those that Graphiti's (``foreign``) lack or have otherwise.
 
     Raises:
         InvalidRequest: A name is a column's of Graphiti, or begins with ``_``.

@@ -1,4 +1,4 @@
-"""Breadth-first walks over facts, the same for every store: one statement a hop, in both directions."""
+"""Breadth-first walks over facts in both directions, for every store: one statement a hop."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ def latest(db: Connection, before: datetime, limit: int) -> list[ReplacedAnchor]
 def keep(
     db: Connection, slug: str, text: str, modified_at: datetime, at: datetime, actor: str
 ) -> None:
-    """Keep a text that is about to be replaced, unless the latest kept one is the same: a crash came between."""
+    """Save a text before it is replaced, unless it is the latest one saved, as after a crash."""
     known = replaced(db, slug)
     if known and known[-1].text == text:
         return

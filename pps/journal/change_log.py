@@ -1,8 +1,9 @@
 """The change log: which things have changed, in order, for the indexes that follow the truth.
 
-An entry holds a kind and an id, never a text. It says only that this thing is to be read again where it is true, so that
-applying an entry twice ends in the same index. Each follower keeps the position of the last entry that it has applied.
-Entries that every follower has passed are dropped; a follower that is behind what was dropped is made anew.
+An entry holds a kind and an id, never a text. It says only that this thing is to be read again
+where it is true, so that applying an entry twice ends in the same index. Each follower keeps the
+position of the last entry that it has applied. Entries that every follower has passed are dropped;
+a follower that is behind what was dropped is made anew.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ class LogSpan:
 def log_changes(connection: Connection, changes: Iterable[Change]) -> range:
     """Append changes; return the positions that they got.
 
-    A thing stands in the log once: its earlier entry goes, which every follower that has not passed it meets later.
+    A thing stands in the log once: its earlier entry goes, which every follower that has not passed
+    it meets later.
     """
     latest = reversed(dict.fromkeys(reversed(list(changes))))
     rows = [[change.kind, change.id] for change in latest]

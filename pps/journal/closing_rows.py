@@ -1,7 +1,7 @@
 """Which fact was closed by what, and the statements that end facts: ids and times, no text.
 
-A closing is noted before the graph is changed and erased after the graph is opened again, so a fact whose end is that
-of a closing is always known to have been closed by it.
+A closing is noted before the graph is changed and erased after the graph is opened again, so a fact
+whose end is that of a closing is always known to have been closed by it.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def closings_of(db: Connection, facts: Sequence[str]) -> list[Closing]:
 
 
 def closings_of_subjects(db: Connection, nodes: Sequence[str]) -> list[Closing]:
-    """Return the closings of the facts whose subject is one of some nodes, the earliest end of each fact first."""
+    """Return the closings of the facts of some subjects, the earliest end of each fact first."""
     return _closings(
         db,
         f"fact IN (SELECT uuid FROM fact WHERE subject IN {LIST})",  # noqa: S608 - literals
@@ -82,7 +82,7 @@ def _closings(db: Connection, where: str, ids: Sequence[str]) -> list[Closing]:
 
 
 def endings_about(db: Connection, nodes: Sequence[str]) -> list[Ending]:
-    """Return the endings that name any of some nodes, or a node merged into one, as the subject or the object.
+    """Return the endings that name a node, or one merged into it, as subject or object.
 
     A node that was merged into another stands as that one.
     """
@@ -121,7 +121,7 @@ def _endings(
 
 
 def _merged_into(db: Connection, nodes: Sequence[str]) -> dict[str, str]:
-    """Return node that was merged into one of some nodes, by whatever number of steps → that one."""
+    """Return merged node → the node that it was merged into, over any number of steps."""
     rows = db.execute(
         f"""WITH RECURSIVE merged (gone, kept) AS (
             SELECT gone, kept FROM merges WHERE kept IN {LIST} AND state IN ('applying', 'applied')
@@ -145,7 +145,7 @@ def said_at(db: Connection, turns: Sequence[str]) -> dict[str, tuple[datetime, i
 
 
 def said_before(db: Connection, turn: Turn, limit: int) -> list[Turn]:
-    """Return the turns of a turn's session that were said before it, newest first, at most ``limit``."""
+    """Return the turns of a turn's session before it, newest first, at most ``limit``."""
     rows = db.execute(
         f"""SELECT {TURN_COLUMNS} FROM turns WHERE session = ? AND (occurred_at, seq) < (?, ?)
             ORDER BY occurred_at DESC, seq DESC LIMIT ?""",  # noqa: S608 - literals
@@ -155,10 +155,11 @@ def said_before(db: Connection, turn: Turn, limit: int) -> list[Turn]:
 
 
 def wait_for_fact(db: Connection, turns: Mapping[str, bool], saved: Sequence[str]) -> None:
-    """Note which corrections found the fact that they are about, and which of those that wait may find it now.
+    """Note which corrections found their fact, and which waiting ones may find it now.
 
-    ``turns`` are those with a correction and whether it found its fact; one that was forgotten meanwhile is left out.
-    Corrections that were said after one of the ``saved`` turns of their session are due.
+    ``turns`` are those with a correction and whether it found its fact; one that was forgotten
+    meanwhile is left out. Corrections that were said after one of the ``saved`` turns of their
+    session are due.
     """
     db.executemany("DELETE FROM corrections_waiting WHERE turn = ?", [(turn,) for turn in turns])
     db.executemany(
@@ -190,7 +191,7 @@ def any_correction_waits(db: Connection) -> bool:
 def note(
     db: Connection, endings: Mapping[str, Sequence[Ending]], closings: Sequence[Closing]
 ) -> None:
-    """Replace the endings of turns, and add closings; endings of a turn that was forgotten meanwhile are left out."""
+    """Replace the endings of turns and add closings; endings of forgotten turns are left out."""
     db.execute(f"DELETE FROM endings WHERE turn IN {LIST}", (listed(endings),))  # noqa: S608 - literals
     db.executemany(
         """INSERT INTO endings (turn, number, subject, object, relations, ended_at, ended_before, ended_precision)
@@ -253,7 +254,8 @@ class Closings(Store):
     ) -> None:
         """Erase every closing that names one of some turns or facts.
 
-        Where they can be restored, those that a statement asserts stay: they hold again then, see ``ingest.slots``.
+        Where they can be restored, those that a statement asserts stay: they hold again then, see
+        ``ingest.slots``.
         """
         kept_causes = " AND cause NOT IN ('explicit', 'corrected')" if restorable else ""
         statement = (

@@ -1,8 +1,9 @@
-"""A memory's rows copied whole between a file and a PostgreSQL database, and compared: every table, every column.
+"""Copies a memory's rows between a file and a PostgreSQL database, and compares all of them.
 
-Both have the same tables (a test holds them together), those of features too. What is copied is read in one snapshot and
-written in one transaction, so a copy is there whole or not at all. Indexes are not copied: they lie beside the file on
-either store and go on where the change log is, whose positions are the same.
+Both have the same tables (a test holds them together), those of features too. What is copied is
+read in one snapshot and written in one transaction, so a copy is there whole or not at all. Indexes
+are not copied: they lie beside the file on either store and go on where the change log is, whose
+positions are the same.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from pps.journal.postgresql import Database, PostgresConnection, delete_all
 
 Row: TypeAlias = tuple[Value, ...]
 Tell: TypeAlias = Callable[[str, int, int], None]
-"""Is told a table and how many of its rows are copied; what it raises ends the copying, and nothing was changed."""
+"""Called with a table and its number of copied rows; an exception ends and undoes the copying."""
 
 _PAGE: Final = 2_000
 _COUNTERS: Final = "numbers"
@@ -56,7 +57,7 @@ class TableShape:
 
 @dataclass(frozen=True, slots=True)
 class TableDigest:
-    """How many rows a table has of a memory, and the SHA-256 of all of them in the order of their keys."""
+    """The number of a memory's rows in a table, and the SHA-256 of all of them in key order."""
 
     rows: int
     digest: str
@@ -66,7 +67,9 @@ Digests: TypeAlias = dict[str, TableDigest]
 
 
 def copy_to_database(file: Path, database: Database, group: str, tell: Tell) -> Digests:
-    """Copy the memory of a file, which nobody has open, into a database in place of what that has of the group. Blocks.
+    """Copy the memory of a file that is not open into a database, in place of the group there.
+
+    Blocks.
 
     Args:
         file: Its ``memory.db``, of this version.
@@ -168,7 +171,7 @@ def draft_of(file: Path) -> Path:
 
 
 def erase_file(file: Path) -> None:
-    """Remove a memory's file, its log and a draft of it. Blocks; StoreError when something stays."""
+    """Remove a memory's file, its log and its draft. Blocks; StoreError when a file stays."""
     for path in (draft_of(file), file):
         _remove(path)
     sync_folder(file.parent)
@@ -190,7 +193,7 @@ def table_shapes(db: sqlite3.Connection) -> list[TableShape]:
 
 
 def _shape_of(db: sqlite3.Connection, name: str) -> TableShape:
-    """Read a table's columns: of each row number 1 is the name, 5 its place in the key, 6 whether it is computed."""
+    """Read a table's columns: a row's field 1 is the name, 5 the place in the key, 6 computed."""
     rows = db.execute(f'PRAGMA table_xinfo("{name}")').fetchall()
     group = next((row[1] for row in rows if row[1] in ("grp", "group_id")), "")
     own = [row for row in rows if row[1] != group]
@@ -238,7 +241,7 @@ def check_same(expected: Digests, found: Digests) -> None:
 
 
 def _pages(db: Connection, shape: TableShape) -> Iterator[list[Row]]:
-    """Yield the rows of a table in the order of its key; what concerns the store itself is left out."""
+    """Yield a table's rows in the order of its key, without rows about the store itself."""
     key = ", ".join(f'"{column}"' for column in shape.key)
     marks = ", ".join("?" * len(shape.key))
     places = [shape.columns.index(column) for column in shape.key]
@@ -288,7 +291,7 @@ def _refuse_nul(shape: TableShape, rows: Sequence[Row]) -> None:
 
 
 def _numbers_of_file(db: sqlite3.Connection) -> dict[str, int]:
-    """Return table → the last number that a row of it got, of tables that count; those that gave none are left out."""
+    """Return table → the last number given to its rows, for tables that gave any."""
     return _given(dict(db.execute("SELECT name, seq FROM sqlite_sequence").fetchall()))
 
 

@@ -1,4 +1,4 @@
-"""One SQLite file: how it is opened, checked and migrated (``schema.sql``), and what its errors mean.
+"""One SQLite file: opening, checking and migrating it (``schema.sql``), and mapping its errors.
 
 WAL with ``synchronous=FULL``: a commit returns after the log is on disk. ``secure_delete``: what is
 deleted is overwritten. Errors of SQLite leave this package only as ``StoreError`` and its kinds.
@@ -32,8 +32,9 @@ Work: TypeAlias = Callable[[Connection], T]
 Fill: TypeAlias = Callable[[sqlite3.Connection], None]
 Migrations: TypeAlias = tuple[tuple[str, ...], ...]
 LogIndex: TypeAlias = Literal["file", "memory"]
-"""Where SQLite keeps the index of the log: in a file beside it (``-shm``), or in the memory of the one process that has
-the file open. The file takes 32 KiB of disk even to read, which a full disk does not have."""
+"""Where SQLite keeps the index of the log: in a file beside it (``-shm``), or in the memory of the
+one process that has the file open. The file takes 32 KiB of disk even to read, which a full disk
+does not have."""
 
 
 def nothing(connection: Connection) -> None:
@@ -64,7 +65,7 @@ def _statements(text: str) -> tuple[str, ...]:
 
 
 def migrations_of(schema: str) -> Migrations:
-    """Return the statements of a schema file, which heads those of each version with ``-- version n``."""
+    """Return the statements of a schema file, in which ``-- version n`` begins each version."""
     return tuple(map(_statements, re.split(r"(?m)^-- version \d+\n", schema)[1:]))
 
 
@@ -107,17 +108,19 @@ def mapping_errors(path: Path) -> Generator[None]:
 def prepare_file(path: Path, group: str, migrations: Migrations = MIGRATIONS) -> LogIndex:
     """Make the file when it is absent, bring its schema up to date, and check whose it is.
 
-    Returns where every connection to it must keep the index of the log until all are closed: ``memory`` on a full disk,
-    where what is there can still be read.
+    Returns where every connection to it must keep the index of the log until all are closed:
+    ``memory`` on a full disk, where what is there can still be read.
 
     Raises:
         InvalidRequest: It is no group's name.
         IsolationError: The file belongs to another group.
-        StoreError: It was written by a newer PPS, is damaged (looked for when it was cut short), or is another's.
+        StoreError: It was written by a newer PPS, is damaged (looked for when it was cut short), or
+            is another's.
         StoreConflict, StoreUnavailable: It is locked, or cannot be opened.
     """
     check_group(group)
-    # Who closes it last leaves no log: with one, it was cut short, and what lies in the pages may be anything.
+    # Who closes it last leaves no log: with one, it was cut short, and what lies in the pages may
+    # be anything.
     was_cut_short = _log_file(path).exists()
     _make_private(path)
     try:
@@ -134,12 +137,13 @@ def prepare_file(path: Path, group: str, migrations: Migrations = MIGRATIONS) ->
 def migrate_and_fill(
     path: Path, group: str, fill: Fill, migrations: Migrations = MIGRATIONS
 ) -> None:
-    """Bring a file up to date as ``prepare_file`` does and let ``fill`` add rows, all in one transaction or nothing.
+    """Upgrade a file as ``prepare_file``, and let ``fill`` add rows, in one transaction.
 
     Foreign keys are not enforced meanwhile: ``fill`` checks what it adds.
 
     Raises:
-        IsolationError, StoreError, StoreConflict, StoreUnavailable: As ``prepare_file``; or what ``fill`` raises.
+        IsolationError, StoreError, StoreConflict, StoreUnavailable: As ``prepare_file``; or what
+            ``fill`` raises.
     """
     check_group(group)
     was_cut_short = _log_file(path).exists()
@@ -175,7 +179,7 @@ def _prepare(
 
 
 def _empty_log(connection: sqlite3.Connection) -> None:
-    """Move what a crash left in the log to the file, so that nothing deleted stays behind; a full disk puts it off."""
+    """Move a log that a crash left into the file, so that no deleted data stays; not if full."""
     try:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     except sqlite3.OperationalError as error:
@@ -184,8 +188,9 @@ def _empty_log(connection: sqlite3.Connection) -> None:
 
 
 def _check_pages(path: Path, index: LogIndex) -> None:
-    """Raise StoreError for a damaged file. Its log, the one sign of an unclean end, stays for the next opening."""
-    # With the index in memory a connection must be able to write, and closing it takes the log away.
+    """Raise StoreError for a damaged file; its log stays, as the sign of an unclean end."""
+    # With the index in memory a connection must be able to write, and closing it takes the log
+    # away.
     with closing(_connect(path, index, "ro" if index == "file" else "rw")) as connection:
         is_damaged = bool(damage(connection, "quick_check"))
     if is_damaged:
@@ -197,7 +202,7 @@ def damage(
     connection: Connection,
     check: Literal["quick_check", "integrity_check"] = "integrity_check",
 ) -> list[str]:
-    """Return what SQLite finds wrong with the pages of a file, a few lines; 100 MB take about a second.
+    """Return what SQLite finds wrong with a file's pages, a few lines; 1 s for 100 MB.
 
     The quick check leaves out the indexes.
     """
@@ -224,7 +229,7 @@ def open_reader(path: Path, index: LogIndex = "file") -> sqlite3.Connection:
 
 
 def open_untouched(path: Path) -> sqlite3.Connection:
-    """Return a connection that reads a file and changes nothing of it: a log that a crash left stays, none is made."""
+    """Return a connection that only reads a file: it leaves a log as it is and makes none."""
     return _connect(path, mode="ro" if _log_file(path).exists() else "immutable")
 
 
@@ -235,7 +240,7 @@ def migrate(
     group: str,
     fill: Fill | None = None,
 ) -> None:
-    """Apply the migrations that the file lacks, all of them or none; ``{group}`` in them is the file's group.
+    """Apply missing migrations, all or none; ``{group}`` in them is the file's group.
 
     ``fill`` runs after them, in the same transaction.
     """
@@ -279,7 +284,7 @@ def _check_origin(connection: sqlite3.Connection, path: Path, version: int, newe
 
 
 def _check_layout(connection: sqlite3.Connection, path: Path, migrations: Migrations) -> None:
-    """Refuse a file whose tables are not those of its version: one from before the first release."""
+    """Refuse a file whose tables are not those of its version, from before the first release."""
     layout = connection.execute("SELECT value FROM meta WHERE key = 'layout'").fetchone()
     if layout is None or layout[0] != _layout(migrations):
         raise StoreError(
@@ -323,7 +328,8 @@ def _note_group(connection: sqlite3.Connection, path: Path, group: str) -> None:
 def _connect(
     path: Path, index: LogIndex = "file", mode: Literal["rw", "ro", "immutable"] = "rw"
 ) -> sqlite3.Connection:
-    # A connection moves between threads of one pool, never to two at once. None makes the file: it is there, or gone.
+    # A connection moves between threads of one pool, never to two at once. None makes the file: it
+    # is there, or gone.
     name = f"{path.absolute().as_uri()}?mode={'ro&immutable=1' if mode == 'immutable' else mode}"
     if index == "memory":
         name += "&vfs=unix-excl"
@@ -359,7 +365,7 @@ def _application(connection: sqlite3.Connection) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """How many nodes, edges (facts and relations, those that ended too) and different tags of nodes there are."""
+    """The number of nodes, of edges (ended ones too), and of different tags of nodes."""
 
     nodes: int = 0
     edges: int = 0
@@ -367,7 +373,7 @@ class Tally:
 
 
 def tally(path: Path, group: str, own: str) -> Tally:
-    """Return how much the memory of a group holds, as its tables have it, open or not. Blocks (1 ms).
+    """Return the number of items in a group's memory, open or not. Blocks (1 ms).
 
     Args:
         path: Its ``memory.db``; one that is not there, or not begun, holds nothing.
@@ -410,7 +416,7 @@ def tally_rows(
 
 
 def _counted_tables(connection: sqlite3.Connection) -> tuple[str, str, str]:
-    """Return the tables of nodes, facts and tags; before an upgrade those that an earlier PPS kept for its filters."""
+    """Return the tables of nodes, facts and tags; before an upgrade, the tables of filters."""
     is_old = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'mirror_node'").fetchone()
     return ("mirror_node", "mirror_fact", "mirror_tag") if is_old else ("node", "fact", "node_tag")
 

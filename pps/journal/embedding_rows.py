@@ -1,4 +1,4 @@
-"""What became of the vectors of records: of which text they are, which are to be made, which could not be."""
+"""The state of records' vectors: the hash of their text, those due, and those that failed."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ class VectorState:
 
     Attributes:
         hash: Of the text that they are of; empty while there are none.
-        due: When they are to be made anew; None when nothing is to be done, or nothing more is tried.
+        due: When they are to be made anew; None when nothing is to be done, or nothing more is
+            tried.
         failures: How often that failed in a row, and ``error`` how the last time.
     """
 

@@ -1,4 +1,4 @@
-"""What the journal takes and gives: turns as they arrive, their jobs, what changed; and how jobs are kept as JSON."""
+"""Values of the journal: turn drafts, jobs, changes; and the JSON of jobs."""
 
 from __future__ import annotations
 
@@ -58,12 +58,14 @@ class TurnDraft:
         content: 1 to 65,536 characters, not only white space; stored in NFC, line breaks kept.
         role: ``user``, ``assistant``, ``system`` or ``tool``.
         source_ref: The message's own id at its source; empty when it has none.
-        occurred_at: Event time, aware; None is the moment of receipt. A date alone is a ``CoarseTime``.
+        occurred_at: Event time, aware; None is the moment of receipt. A date alone is a
+            ``CoarseTime``.
         chunk: Which part of a document it is; its path has 1 to 1,000 characters.
-        title: A title that was given with it: equal texts under two titles are two. Not stored with the turn.
+        title: A title that was given with it: equal texts under two titles are two. Not stored with
+            the turn.
         importance: 0 to 1, as whoever says it thinks.
-        utc_offset_s: Seconds east of UTC of the clock that the event was noted by; None is that of ``occurred_at``,
-            and of the entity's zone where that says none.
+        utc_offset_s: Seconds east of UTC of the clock that the event was noted by; None is that of
+            ``occurred_at``, and of the entity's zone where that says none.
     """
 
     content: str
@@ -86,9 +88,11 @@ class ReadFact(FactDraft):
     """A fact that a command found in a turn.
 
     Attributes:
-        cites: Other turns of the entity that state it together with that turn: none of them does alone.
-        uses: Turns whose words its sentence has besides, such as the one that says the speaker's name.
-            When one of ``cites`` or ``uses`` is forgotten or changed, the fact goes, and its turn is read again.
+        cites: Other turns of the entity that state it together with that turn: none of them does
+            alone.
+        uses: Turns whose words its sentence has besides, such as the one that says the speaker's
+            name. When one of ``cites`` or ``uses`` is forgotten or changed, the fact goes, and its
+            turn is read again.
     """
 
     cites: tuple[str, ...] = ()
@@ -113,9 +117,11 @@ class JobPayload:
         record: Set when the turn is the source of a record.
         links: The titles that its text links to.
         read: Set once a command has read the turn; it counts like what was given.
-        endings, corrections: Given with the turn, as facts are; what rules read is not in the payload.
+        endings, corrections: Given with the turn, as facts are; what rules read is not in the
+            payload.
         retractions: Of a turn that corrects facts by their ids.
-        rules_meanwhile: Rules read the turn too, for the command could not be asked when it was its turn.
+        rules_meanwhile: Rules read the turn too, for the command could not be asked when it was its
+            turn.
     """
 
     nodes: tuple[NodeDraft, ...] = ()
@@ -141,7 +147,7 @@ class Appended:
 
 @dataclass(frozen=True, slots=True)
 class JobResult:
-    """What a job made: counts of this turn alone; ``record`` is the node that the turn is the source of."""
+    """The result of a job, for its turn alone; ``record`` is the node whose source is the turn."""
 
     nodes: int = 0
     facts: int = 0
@@ -154,7 +160,7 @@ class JobResult:
 
 @dataclass(frozen=True, slots=True)
 class Readings:
-    """What a command has made of some turns: those it has read, what it found and left out, and what still waits."""
+    """Counts of what a command has read: turns, facts, left-out items, and waiting jobs."""
 
     read: int
     facts: int
@@ -181,7 +187,8 @@ class Job:
 
     Attributes:
         stage: What comes next, or what failed.
-        attempts: How often it was started, crashes included; failures: how often in a row that ended badly.
+        attempts: How often it was started, crashes included; failures: how often in a row that
+            ended badly.
         code, error: Of the last failure, empty when there was none since it was queued.
         queued_at: When its turn was acknowledged, or it was given another chance.
         next_at: Not tried before; None is at once.
@@ -211,9 +218,11 @@ class QueueState:
         counts: Jobs by state.
         oldest_at: Since when the oldest unfinished job waits; None when nothing waits.
         moved_at: When a job last came to an end, well or badly for good; None when none ever did.
-        attempts, failed: Attempts that ended since the moment asked about, and those of them that failed.
+        attempts, failed: Attempts that ended since the moment asked about, and those of them that
+            failed.
         charge: What those attempts took.
-        tried, failing: The jobs of the latest 2,000 of those attempts, and those whose last one failed.
+        tried, failing: The jobs of the latest 2,000 of those attempts, and those whose last one
+            failed.
     """
 
     counts: Mapping[JobState, int]
@@ -236,7 +245,8 @@ class Change:
     """Something that followers of the change log read again where it is true.
 
     Attributes:
-        kind: An ``ItemKind`` is for the indexes; a ``GraphKind`` is for a copy of the graph, and indexes pass it over.
+        kind: An ``ItemKind`` is for the indexes; a ``GraphKind`` is for a copy of the graph, and
+            indexes pass it over.
     """
 
     kind: ItemKind | GraphKind
@@ -296,7 +306,7 @@ def dump_payload(payload: JobPayload) -> str:
 
 
 def _facts_in_utc(facts: Iterable[_AnyFact]) -> tuple[_AnyFact, ...]:
-    """Return facts with their times in UTC: JSON has no room for a zone's seconds, as that of Berlin in 1880."""
+    """Return facts with times in UTC: JSON has no seconds in offsets, as Berlin had in 1880."""
     return tuple(
         replace(fact, valid_at=_in_utc(fact.valid_at), invalid_at=_in_utc(fact.invalid_at))
         for fact in facts
@@ -319,7 +329,7 @@ def _in_utc(moment: datetime | None) -> datetime | None:
 
 
 def without_needing(payload: JobPayload, lost: Collection[str]) -> JobPayload:
-    """Return a payload without what a command read that needs one of some turns; that may have their words."""
+    """Return a payload without the read facts that need a lost turn: they may hold its words."""
     if payload.read is None:
         return payload
     remaining = tuple(

@@ -62,9 +62,10 @@ class Journal(Store):
     """One entity's ``memory.db``.
 
     Attributes:
-        zone: The entity's time zone: whose days relative words are, where a turn has no offset of its own.
-        erase_other_copy: Erases what another store holds of the memory since it was moved; None where none does. Whoever
-            opens the journal sets it.
+        zone: The entity's time zone: whose days relative words are, where a turn has no offset of
+            its own.
+        erase_other_copy: Erases what another store holds of the memory since it was moved; None
+            where none does. Whoever opens the journal sets it.
     """
 
     around_many = reads(turn_rows.around_many)
@@ -117,7 +118,7 @@ class Journal(Store):
     def __init__(
         self, path: Path, group: str, index: LogIndex = "file", database: Database | None = None
     ) -> None:
-        """Start the threads of a file that ``prepare_file`` has checked, or on a database; callers use ``open``."""
+        """Start the threads of a file that ``prepare_file`` checked, or of a database; see ``open``."""
         self.path = path
         self.group = group
         self.database = database
@@ -165,24 +166,24 @@ class Journal(Store):
         return bool(old_graph.copies(self.path.parent))
 
     async def erase_copies(self) -> None:
-        """Erase what an upgrade or a move left: it holds the memory as it was. StoreError when something stays."""
+        """Erase the copies that an upgrade or a move left. StoreError when one stays."""
         await asyncio.to_thread(old_graph.drop_all_of_old, self.path.parent)
         if self.erase_other_copy is not None:
             await self.erase_other_copy()
             self.erase_other_copy = None
 
     async def expire_bin(self, at: datetime) -> None:
-        """Erase from the bin what can no longer be restored, and the copy that holds it too; see ``Bin.expire``."""
+        """Erase expired rows of the bin, and the other copy that holds them; see ``Bin.expire``."""
         if await self.bin.expire(at):
             await self.erase_copies()
 
     def now(self) -> datetime:
-        """Return the time now on the person's clock: the reference time of what holds, and of "yesterday"."""
+        """Return the time in the entity's zone: the reference time of facts and of "yesterday"."""
         return datetime.now(self.zone)
 
     @classmethod
     async def open(cls, path: Path, group: str) -> Journal:
-        """Open the memory of a group, making the file when it is absent; IsolationError when it is another group's."""
+        """Open a group's memory, or make its file; IsolationError when it is another group's."""
 
         def start() -> Journal:
             return cls(path, group, prepare_file(path, group))
@@ -276,7 +277,7 @@ class Journal(Store):
         return await self.look_up(partial(turn_rows.recent, limit=limit, session=session), limit)
 
     async def latest_entry_at(self) -> datetime | None:
-        """Return when the latest turn was recorded or put into the bin; None where there is none."""
+        """Return when the latest turn was recorded or put into the bin; None without any."""
         row = await self.read(lambda db: db.execute(_LATEST_ENTRY).fetchone())
         return None if row[0] is None else from_micros(row[0])
 
@@ -289,14 +290,14 @@ class Journal(Store):
         return await self.look_up(partial(turn_rows.of_kind, kind=kind, limit=limit), limit)
 
     async def count_known(self, origins: Sequence[tuple[str, str, str]]) -> int:
-        """Return how many of the given (source, session, reference) are there, none of the three empty."""
+        """Return how many of the (source, session, reference) exist; none of the three is empty."""
         uuids = [turn_rows.turn_id(self.group, *origin) for origin in origins]
         return await self.read(partial(turn_rows.count_known, uuids=uuids))
 
     async def whole(
         self, ids: Sequence[str], *, strict: bool = True, path: str = "ids"
     ) -> list[str]:
-        """Return the uuids that ids, their first characters and titles of this entity's items stand for.
+        """Return the uuids that ids, their first characters and titles stand for.
 
         A title is that of a record, else the name of a node, else an alias.
 
@@ -307,7 +308,8 @@ class Journal(Store):
 
         Raises:
             NotFound: One is nothing of this entity.
-            InvalidRequest: One is the beginning or the title of several; the error lists those of a title.
+            InvalidRequest: One is the beginning or the title of several; the error lists those of a
+                title.
         """
         if all(map(is_uuid, ids)):
             return list(ids)
@@ -316,7 +318,7 @@ class Journal(Store):
         )
 
     async def begun(self, ids: Sequence[str]) -> list[str]:
-        """Return ids with first characters replaced by the one id that begins so; titles and unknown ones stay.
+        """Replace first characters by the only id that begins so; leave titles and unknown texts.
 
         Raises:
             InvalidRequest: One begins several ids.
@@ -326,21 +328,21 @@ class Journal(Store):
         return await self.read(partial(graph_queries.begun, references=ids))
 
     async def titled(self, title: str) -> list[graph_queries.Titled]:
-        """Return the records and nodes that have a title, a name or an alias, records first; see ``graph_queries.titled``."""
+        """Return the records and nodes of a title, name or alias; see ``graph_queries.titled``."""
         tiers = await self.read(partial(graph_queries.titled, title=title))
         return [item for tier in tiers for item in tier]
 
     async def hops(
         self, starts: Sequence[str], targets: Sequence[str], max_hops: int, at: datetime
     ) -> dict[str, int]:
-        """Return target → fewest hops from any start over what holds at ``at``; those out of reach are left out."""
+        """Return target → fewest hops from any start over facts that hold; others are left out."""
         walk = partial(links.hops, starts=starts, targets=targets, max_hops=max_hops, at=at)
         if links.asks_of_pairs(len(starts), len(targets), max_hops):
             return await self.look_up(walk, len(starts) + len(targets))
         return await self.read(walk)
 
     async def facts_joining(self, wanted: Sequence[tuple[str, str, str]]) -> list[str]:
-        """Return ids of facts between subject and object in any relation; without an object, in that relation."""
+        """Return ids of the facts that triples are about; see ``graph_queries.facts_joining``."""
         return (
             await self.read(partial(graph_queries.facts_joining, triples=list(wanted)))
             if wanted
@@ -362,7 +364,7 @@ class Journal(Store):
         return await self.look_up(work, len(text) // _CHARS_A_WORD)
 
     async def damage(self) -> list[str]:
-        """Return what SQLite finds wrong with the file's pages, a few lines; of a server's pages the server knows."""
+        """Return what SQLite finds wrong with the file's pages, a few lines; empty on a server."""
         return [] if self.database else await self.read(damage)
 
     async def mark(self) -> int:
@@ -370,7 +372,7 @@ class Journal(Store):
         return await self._readers.mark()
 
     async def secret(self, name: str) -> bytes:
-        """Return a key of this entity alone, 32 random bytes; made when it is first asked for, and on disk then."""
+        """Return this entity's own key, 32 random bytes; the first call makes and saves it."""
         if name not in self._secrets:
             stored = await self.read(partial(meta.stored_secret, name=name))
             self._secrets[name] = stored or await self.write(partial(meta.secret, name=name))
@@ -383,7 +385,7 @@ class Journal(Store):
         return appended
 
     async def _after_append(self) -> None:
-        """Wake followers, and overwrite what a listener erased in the transaction that is on disk."""
+        """Wake followers, and overwrite on disk what a listener erased in the transaction."""
         self.listeners.wake()
         if self.listeners.erased:
             self.listeners.erased = False

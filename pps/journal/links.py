@@ -1,4 +1,4 @@
-"""What a ranking needs of facts and nodes: outlines without their words, and how far apart nodes are."""
+"""Outlines of facts and nodes without their texts, for ranking, and distances between nodes."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ MOST_WALKED = 2_000
 """Most links that a walk reads; what it has not met by then is out of reach."""
 
 _ENDS = ("+holds_from", "+holds_until")
-"""The plus signs keep SQLite on the indexes of subjects and objects: a node has few facts, a moment nearly all."""
+"""Plus signs keep SQLite on the indexes of subjects and objects: a node has few facts."""
 
 MOST_PAIRS = 2_000
-"""Pairs of nodes up to which a walk's last step looks for the facts between them, and not at all facts of its ring:
-a well-known person has thousands."""
+"""Pairs of nodes up to which a walk's last step looks for the facts between them, and not at all
+facts of its ring: a well-known person has thousands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class FactOutline:
 
 
 def holds(fact: Fact | FactOutline, at: datetime) -> bool:
-    """Tell whether a fact has not ended at a time of the world (a date: on its wall clock) and is still believed."""
+    """Tell whether a fact is believed and has not ended at a world time (a date: by wall clock)."""
     return (
         fact.expired_at is None if fact.invalid_at is None else not has_begun(fact.invalid_at, at)
     )
@@ -58,7 +58,8 @@ class Support:
 
     Attributes:
         episodes: Uuids of the episodes that support it, in no order.
-        said_at: Event time of the latest of them; None when there is none, or one that is not in the journal.
+        said_at: Event time of the latest of them; None when there is none, or one that is not in
+            the journal.
         verbatim: Those of them whose turns say the fact's words and nothing else.
     """
 
@@ -83,7 +84,7 @@ class NodeOutline:
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """How a walk from a start comes to a node: after how many hops, from which node, by which fact."""
+    """A step of a shortest walk to a node: number of hops, node before, and fact."""
 
     hops: int
     before: str
@@ -92,7 +93,7 @@ class Reached:
 
 
 class Joint(NamedTuple):
-    """A fact or relation as a line between two nodes; ``uuid`` is its own, the others are those of its ends."""
+    """A fact or relation as a line between two nodes: its uuid and those of the nodes."""
 
     uuid: str
     subject: str
@@ -101,7 +102,7 @@ class Joint(NamedTuple):
 
 
 def joints(connection: Connection, nodes: Sequence[str], limit: int) -> list[Joint]:
-    """Return what joins any of the nodes to others: the newest by world time first, at most ``limit``."""
+    """Return facts and relations of the nodes, newest by world time first, up to ``limit``."""
     rows = connection.execute(
         f"""SELECT uuid, subject, object, relation, at FROM fact WHERE subject IN {LIST}
             UNION SELECT uuid, subject, object, relation, at FROM fact WHERE object IN {LIST}
@@ -141,7 +142,7 @@ def fact_outlines(connection: Connection, facts: Sequence[str]) -> dict[str, Fac
 
 
 def supports(connection: Connection, facts: Sequence[str]) -> dict[str, Support]:
-    """Return fact → what it stands on; facts that are unknown, or that nothing supports, are left out."""
+    """Return fact → its support; unknown and unsupported facts are left out."""
     episodes: dict[str, list[str]] = {}
     verbatim: dict[str, list[str]] = {}
     times_by_fact: dict[str, list[int | None]] = {}
@@ -190,7 +191,7 @@ def node_outlines(connection: Connection, nodes: Sequence[str]) -> dict[str, Nod
 
 
 def node_times(connection: Connection, nodes: Sequence[str]) -> dict[str, datetime]:
-    """Return node → when what it tells of happened: a record's text, else the latest turn that speaks of the node.
+    """Return node → its event time: of a record's text, else of the latest turn that mentions it.
 
     Nodes that no turn speaks of are left out.
     """
@@ -212,7 +213,7 @@ def hops(
     max_hops: int,
     at: datetime,
 ) -> dict[str, int]:
-    """Return target → fewest hops from any of the starts, over facts and relations that hold at ``at``, both ways.
+    """Return target → fewest hops from any start, in both directions, over what holds.
 
     Targets beyond ``max_hops``, or not met within ``MOST_WALKED`` links, are left out.
     """
@@ -234,14 +235,15 @@ def hops(
 
 
 def asks_of_pairs(starts: int, targets: int, max_hops: int) -> bool:
-    """Tell whether ``hops`` only looks up whether pairs of nodes are joined (under a millisecond), not walking."""
+    """Tell whether ``hops`` only looks up pairs of nodes (under a millisecond), without a walk."""
     return max_hops <= 1 and starts * targets <= MOST_PAIRS
 
 
 def reach(connection: Connection, start: str, max_hops: int, at: datetime) -> dict[str, Reached]:
-    """Return node → how a shortest way from the start comes to it, nearest first; the start is not among them.
+    """Return node → the last step of a shortest walk to it, nearest first, without the start.
 
-    Over facts and relations that hold at ``at``, in both directions; at most ``MOST_WALKED`` links are read.
+    Over facts and relations that hold at ``at``, in both directions; at most ``MOST_WALKED`` links
+    are read.
     """
     seen = {start: _START}
     ring, walked = list(seen), 0
@@ -288,7 +290,7 @@ def _reached(connection: Connection, steps: Mapping[str, _Step]) -> dict[str, Re
 def _next_to(
     connection: Connection, ring: Sequence[str], most: int, at: datetime
 ) -> list[tuple[str, str, str]]:
-    """Return (fact, node of the ring, node at its other end) of the facts that hold and touch the ring."""
+    """Return (fact, node of the ring, node at its other end) for facts of the ring that hold."""
     nodes = listed(ring)
     holding, values = time_sql.holds(*_ENDS, at)
     rows = connection.execute(

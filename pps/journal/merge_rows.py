@@ -64,7 +64,7 @@ class Merges(Store):
         return await self._rows("ORDER BY at DESC, id LIMIT ?", limit)
 
     async def get(self, merge: str) -> MergeRow | None:
-        """Return a merge by its id or the beginning of it, or None when this entity has none of that id."""
+        """Return a merge by its id or the id's beginning; None when this entity has none."""
         rows = await self._rows(
             "WHERE id >= ? AND id < ? || 'g' LIMIT 2", merge, merge
         )  # 'g' follows all of an id

@@ -12,8 +12,9 @@ _SECRET_BYTES = 32
 PUBLISHED_AT = "published_position"
 """Set to the position up to which the published graph has everything, or to ``ANEW`` of ``isolation/publishing.py``.
 
-Set to anything, it says that the graph is in these tables: memories of an earlier PPS had it on Neo4j alone. On PostgreSQL
-it is there only while the graph is published: triggers log the rows of the graph then.
+Set to anything, it says that the graph is in these tables: memories of an earlier PPS had it on
+Neo4j alone. On PostgreSQL it is there only while the graph is published: triggers log the rows of
+the graph then.
 """
 OF_STORE = ("layout", "scrub_due", "vacuum_due")
 """Keys of what concerns a file or a database itself: they do not go with a memory that is moved."""

@@ -1,8 +1,8 @@
 """How a name is looked for in a text: units, spellings, and names too plain to be found by chance.
 
 A unit is a word in a script that puts spaces between words, and one character in a script that does
-not (Chinese, Japanese, Thai, …) or that glues endings to names (Korean). A name occurs in a text when
-its units follow each other there: whole words in the one case, a substring in the other.
+not (Chinese, Japanese, Thai, …) or that glues endings to names (Korean). A name occurs in a text
+when its units follow each other there: whole words in the one case, a substring in the other.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _PLAIN = frozenset(_PLAIN_WORDS.split())
 
 
 def units(text: str) -> list[str]:
-    """Return the units of a text, folded, Latin letters without accents; punctuation is left out."""
+    """Return the units of a text: folded, Latin letters without accents, no punctuation."""
     folded = fold(text).translate(_unaccented())
     if folded.isascii():  # most texts, by one regular expression
         return _ASCII_UNIT.findall(folded)
@@ -67,7 +67,7 @@ def units(text: str) -> list[str]:
 
 
 def without_s(unit: str) -> str:
-    """Return a word of four letters or more without a last s (a genitive or a plural of a name), else as it is."""
+    """Return a word of four or more letters without a final s, any other word as it is."""
     return unit[:-1] if len(unit) >= _LEAST_WITH_S and unit[-1] == "s" and unit[-2] != "s" else unit
 
 
@@ -77,7 +77,7 @@ def spelling(name_units: list[str]) -> str:
 
 
 def is_plain(name_units: list[str]) -> bool:
-    """Tell whether a name would occur everywhere: one letter or digit, or only words such as ``the``."""
+    """Tell whether a name occurs everywhere: a single character, or words such as ``the``."""
     if len(name_units) == 1 and len(name_units[0]) == 1:
         return name_units[0].isalnum() or name_units[0].isascii()
     return all(unit in _PLAIN for unit in name_units)

@@ -1,8 +1,9 @@
-"""The graph file that an earlier PPS left in a memory's folder, and the copy that its upgrade leaves beside it.
+"""The graph file that an earlier PPS left in a memory's folder, and the copies of its upgrade.
 
-Until its upgrade the graph of a memory lies in a file of its own: ``graph.lbug`` (LadybugDB), or ``graph.db`` (the SQL
-tables before they moved into ``memory.db``). Afterwards the file lies in a copy only: a folder ``before-upgrade-TIME``
-with ``memory.db`` as it was. The copy holds what the memory held, so whoever erases something erases the copy.
+Until its upgrade the graph of a memory lies in a file of its own: ``graph.lbug`` (LadybugDB), or
+``graph.db`` (the SQL tables before they moved into ``memory.db``). Afterwards the file lies in a
+copy only: a folder ``before-upgrade-TIME`` with ``memory.db`` as it was. The copy holds what the
+memory held, so whoever erases something erases the copy.
 """
 
 from __future__ import annotations
@@ -58,10 +59,10 @@ class Copy:
 
 
 def waiting(data: Path, group: str, name: str) -> Path | None:
-    """Return the graph file that is still to be brought into ``memory.db``; None when there is none. Blocks.
+    """Return the graph file that must still be brought into ``memory.db``; None for none. Blocks.
 
-    A file beside tables that hold a graph already is not waiting: an upgrade that was killed at its end left it, or
-    somebody put it there.
+    A file beside tables that hold a graph already is not waiting: an upgrade that was killed at its
+    end left it, or somebody put it there.
 
     Args:
         data: The folder with ``memory.db``, which nobody changes meanwhile.
@@ -123,7 +124,7 @@ def old_files(data: Path) -> list[Path]:
 
 
 def remove_old_files(data: Path) -> None:
-    """Remove the graph files of an earlier PPS with their logs and locks. StoreError when one stays."""
+    """Remove graph files of an earlier PPS, with logs and locks. StoreError when one stays."""
     try:
         files = old_files(data)
         for file in sorted(
@@ -151,7 +152,7 @@ def new_copy_folder(data: Path, at: datetime) -> Path:
 
 
 def finish_copy(part: Path) -> Path:
-    """Give a copy whose files are all on disk its name; return its folder. Earlier ones are removed."""
+    """Name a copy whose files are all on disk, remove earlier copies; return its folder."""
     sync_folder(part)
     whole = part.with_name(part.name.removesuffix(_PART))
     part.rename(whole)
@@ -163,7 +164,7 @@ def finish_copy(part: Path) -> Path:
 
 
 def copies(data: Path) -> list[Copy]:
-    """Return the copies from before upgrades in a folder, the oldest first, unfinished ones among them."""
+    """Return the copies from before upgrades in a folder, oldest first, with unfinished ones."""
     copies: list[Copy] = []
     for path in sorted(data.glob(f"{_COPY}*")):
         if path.is_dir() and not path.is_symlink() and (match := _COPY_NAME.fullmatch(path.name)):
@@ -173,7 +174,7 @@ def copies(data: Path) -> list[Copy]:
 
 
 def drop_copies(data: Path, *, made_before: datetime | None = None) -> list[Copy]:
-    """Erase the copies from before upgrades, or those that were made before a time; return them. Blocks.
+    """Erase the copies from before upgrades, or those made before a time; return them. Blocks.
 
     StoreError: One cannot be removed whole; the next call goes on.
     """
@@ -184,7 +185,7 @@ def drop_copies(data: Path, *, made_before: datetime | None = None) -> list[Copy
 
 
 def drop_all_of_old(data: Path) -> None:
-    """Erase the copies and any graph file of an earlier PPS that lies there still. Blocks; StoreError as both."""
+    """Erase the copies and old graph files. Blocks; StoreError when one stays."""
     drop_copies(data)
     remove_old_files(data)
 

@@ -1,4 +1,4 @@
-"""How a memory's file stands, read beside whoever has it open: for a look at many memories at once."""
+"""The state of a memory's file, read beside its opener, to look at many memories at once."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Outline:
 
 
 def outline_of(path: Path) -> Outline | None:
-    """Return how a ``memory.db`` stands; None where it cannot be read, which whoever opens it explains. Blocks."""
+    """Return the state of a ``memory.db``; None for one that cannot be read. Blocks."""
     try:
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as db:
             return read_outline(db)

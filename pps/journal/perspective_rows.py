@@ -1,4 +1,4 @@
-"""What perspectives keep of turns, facts and nodes besides text and vectors; no text, and derived from it."""
+"""Features that perspectives derive from turns, facts and nodes; they hold no text."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FAILED = 0
 
 
 def ids_of(features: Mapping[str, bytes]) -> frozenset[str]:
-    """Return the items of a perspective of which only matters that they have a feature; for ``PerspectiveRows.every``."""
+    """Return the items of features, for ``PerspectiveRows.every``, where their data are unused."""
     return frozenset(features)
 
 
@@ -49,7 +49,7 @@ class PerspectiveRows(Store):
     async def every(
         self, perspective: str, kind: ItemKind, make: Callable[..., T], *args: Hashable
     ) -> T:
-        """Return what ``make`` makes of item → feature, of all items of a kind; kept until one of them changes."""
+        """Return ``make`` of item → feature of all items of a kind, cached until one changes."""
         async with self._changing:
             key = (perspective, kind)
             if key not in self._held:
@@ -91,7 +91,7 @@ class PerspectiveRows(Store):
                         known[0][one.item] = one.blob
 
     async def failed(self, perspective: str = "", limit: int = 500) -> list[tuple[ItemKind, str]]:
-        """Return kind and id of items of which a feature (of a perspective, where given) could not be made."""
+        """Return (kind, id) of items whose feature failed, for one perspective or all."""
         query = "SELECT DISTINCT kind, item FROM features WHERE version = 0 AND ? IN ('', perspective) LIMIT ?"
         return await self.select(query, perspective, limit)
 

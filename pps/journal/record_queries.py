@@ -41,7 +41,8 @@ class Where:
     """A field, and how it is found.
 
     Attributes:
-        slot: The column of its value among the indexed ones; empty for a field that is read out of the record's own.
+        slot: The column of its value among the indexed ones; empty for a field that is read out of
+            the record's own.
         many: It is a list.
     """
 
@@ -52,7 +53,7 @@ class Where:
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """A condition; values are as they are stored, times in microseconds where the field has a slot or is a column."""
+    """A condition; its values are as stored: times in microseconds for slots and columns."""
 
     where: Where
     op: Compare
@@ -61,7 +62,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class RecordSelection:
-    """Which records, in which order: (field, descending), then by creation. Attributes as of ``RecordQuery``."""
+    """A selection of records and its order, see ``RecordQuery``: (field, descending), then age."""
 
     ids: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
@@ -76,7 +77,7 @@ class RecordSelection:
 
 @dataclass(frozen=True, slots=True)
 class RecordRowPage:
-    """A page; ``by_kind`` counts all that match, ``cursor`` is where the next page begins, empty on the last."""
+    """A page; ``by_kind`` counts all matches, ``cursor`` begins the next page, or is empty."""
 
     records: tuple[Record, ...]
     by_kind: Mapping[str, int]
@@ -143,7 +144,7 @@ def read_record(
 
 
 def _start(nodes: Sequence[str], cursor: str) -> int:
-    """Return where a page begins: after the last one of the page before, or where that was if it is gone."""
+    """Return where a page begins: behind the last record before, or at its old place if gone."""
     if not cursor:
         return 0
     number, _, last = cursor.partition(":")

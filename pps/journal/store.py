@@ -1,4 +1,4 @@
-"""The connections that read, and functions over a connection as methods of a store: each runs where it belongs."""
+"""Connections that read, and functions over a connection as methods of a store."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ T = TypeVar("T")
 
 
 READERS = 2
-"""Threads of one file, and their connections; both are made when first needed, as is the one of look-ups."""
+"""Threads of one file with their connections; made when first needed, like that of look-ups."""
 
 FEW = 128
-"""Rows by key that a look-up reads without a thread of its own: about a millisecond for a hundred facts' outlines."""
+"""Most rows by key that a look-up reads without a thread: 1 ms for a hundred outlines."""
 
 
 class Readers(ABC):
@@ -50,7 +50,7 @@ class Readers(ABC):
         return await self._read(work)
 
     async def look_up(self, work: Work[T], asked: int) -> T:
-        """Do what ``read`` does for work that looks ``asked`` rows up by key; at once where that is quicker."""
+        """Read a number of rows (``asked``) by key, without a thread where that is quicker."""
         if held := self._held():
             return await held.step(work)
         return await self._look_up(work, asked)
@@ -58,7 +58,8 @@ class Readers(ABC):
     async def mark(self) -> int:
         """Return a number that is another one whenever anything was written since, by whomever.
 
-        Within a transaction that is held no two are the same: nothing that was read there is to be kept.
+        Within a transaction that is held no two are the same: nothing that was read there is to be
+        kept.
         """
         return next(self._marks) if self._held() else await self._mark()
 
@@ -84,7 +85,8 @@ class SqliteReaders(Readers):
     """Reads one file with threads of its own, and few rows at once.
 
     Args:
-        writer: The file's own: a task that holds a transaction of it reads there. None where nobody does.
+        writer: The file's own: a task that holds a transaction of it reads there. None where nobody
+            does.
     """
 
     def __init__(self, path: Path, index: LogIndex = "file", writer: Writer | None = None) -> None:
@@ -104,8 +106,9 @@ class SqliteReaders(Readers):
     async def _look_up(self, work: Work[T], asked: int) -> T:
         """Look up at once where few rows are asked for.
 
-        Handing so little to a thread takes longer than doing it: both threads then wait for the interpreter, and with
-        sqlite3 they change places at every row. A file that is locked is waited for in a thread.
+        Handing so little to a thread takes longer than doing it: both threads then wait for the
+        interpreter, and with sqlite3 they change places at every row. A file that is locked is
+        waited for in a thread.
         """
         if asked <= FEW:
             with contextlib.suppress(StoreConflict):
@@ -171,12 +174,12 @@ def _in_snapshot(connection: sqlite3.Connection, work: Work[T]) -> T:
 
 
 class Store:
-    """A part of one ``memory.db``. Its methods are functions of this package over a connection, made so below.
+    """A part of one memory. Its methods are functions of this package over a connection.
 
     Every method raises StoreConflict when another process keeps the file locked, StoreUnavailable
-    when it is closed or the disk is full, and StoreError when the file is damaged; writes that raise
-    have changed nothing. Whatever a method has returned from is on disk, and reads see every write
-    that was acknowledged before they began.
+    when it is closed or the disk is full, and StoreError when the file is damaged; writes that
+    raise have changed nothing. Whatever a method has returned from is on disk, and reads see every
+    write that was acknowledged before they began.
     """
 
     def __init__(self, writer: Writer, readers: Readers) -> None:
@@ -196,7 +199,7 @@ class Store:
         return await self._readers.look_up(work, asked)
 
     async def write(self, work: Callable[[Connection], T], *, secure: bool = False) -> T:
-        """Run ``work`` in one transaction; what it raises undoes it. ``secure`` as ``Writer.write``."""
+        """Run ``work`` in one transaction; an exception undoes it. ``secure`` as ``Writer.write``."""
         return await self._writer.write(work, secure=secure)
 
     def transaction(self) -> AbstractAsyncContextManager[None]:

@@ -1,7 +1,7 @@
 """Which facts a command found in several turns together: ids alone.
 
-A row says that a turn holds a fact only as long as another turn is there and says what it said. Facts without rows
-are supported by each of their episodes alone.
+A row says that a turn holds a fact only as long as another turn is there and says what it said.
+Facts without rows are supported by each of their episodes alone.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """SQL conditions that compare stored times with a reference time: instants with it, dates with its wall clock.
 
-A column of times stands beside one of precisions (``core.time``); a date is kept as its midnight in UTC. The reference
-time is aware, in the person's zone: what the clock on the wall shows there is what dates are compared with.
+A column of times stands beside one of precisions (``core.time``); a date is kept as its midnight in
+UTC. The reference time is aware, in the person's zone: what the clock on the wall shows there is
+what dates are compared with.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ def begins(column: str, precision: str, comparison: Comparison, at: datetime) ->
     """Return the condition that a time begins before or after a reference time.
 
     Args:
-        column: Of microseconds since 1970; an index on it is used for the first part of the condition.
+        column: Of microseconds since 1970; an index on it is used for the first part of the
+            condition.
         precision: Column of its precision.
         comparison: Between the column and the reference time.
         at: Aware, in the person's zone.
@@ -36,14 +38,15 @@ def begins(column: str, precision: str, comparison: Comparison, at: datetime) ->
 
 
 def ends_after(column: str, precision: str, at: datetime) -> Condition:
-    """Return the condition that a time is not over at a reference time: a day, month or year lasts to its end."""
+    """Return the condition that a time is not over: a day, month or year lasts to its end."""
     instant, day = micros(at), wall_day(at)
     month, year = micros(day.replace(day=1)), micros(day.replace(month=1, day=1))
     exact, values = f"{column} >= ?", (instant,)
     if instant != micros(day):
         exact = f"{exact} AND {column} >= CASE {precision} WHEN 'instant' THEN CAST(? AS BIGINT) ELSE ? END"
         values = (min(instant, micros(day)), instant, micros(day))
-    # Months and years have an index of their own, so that a search for the last hour does not walk through the year.
+    # Months and years have an index of their own, so that a search for the last hour does not walk
+    # through the year.
     longer = (
         f"{precision} IN ('month', 'year') AND {column} >= ? "
         f"AND {column} >= CASE {precision} WHEN 'month' THEN CAST(? AS BIGINT) ELSE ? END"
@@ -55,7 +58,8 @@ def holds(start: str, end: str, at: datetime) -> Condition:
     """Return the condition that a row of ``fact`` holds at a time.
 
     Args:
-        start: The column ``holds_from``, with its table's alias; ``+f.holds_from`` keeps SQLite off an index of ends.
+        start: The column ``holds_from``, with its table's alias; ``+f.holds_from`` keeps SQLite off
+            an index of ends.
         end: The column ``holds_until``, written likewise.
         at: Aware, in the person's zone.
     """

@@ -1,4 +1,4 @@
-"""Snapshots of topics: which turns belonged to which topic when, and where in turns their names stand.
+"""Snapshots of topics: the turns of each topic at a time, and the places of topics' names.
 
 No text is kept, so forgetting a turn is enough.
 """
@@ -23,7 +23,7 @@ _HOUR = 3_600_000_000
 
 @dataclass(frozen=True, slots=True)
 class TopicMember:
-    """A turn of a topic; ``agreement`` is how much its perspectives say so, ``since`` when the topic was first seen."""
+    """A turn of a topic; ``agreement`` of its perspectives, ``since``: first seen in the topic."""
 
     topic: str
     turn: str
@@ -47,7 +47,7 @@ Phrases: TypeAlias = Mapping[tuple[str, PhraseRole], Sequence[Place]]
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A turn, when it was said, how often sessions were shown it of late, and how important it was said to be."""
+    """A turn, its event time, how often sessions were shown it of late, and its importance."""
 
     turn: str
     at: datetime
@@ -56,7 +56,7 @@ class Use:
 
 
 def keep(db: Connection, at: datetime, members: Sequence[TopicMember], phrases: Phrases) -> None:
-    """Keep a snapshot in place of others of its hour, and the names of its topics in place of those before.
+    """Save a snapshot in place of others of its hour, and replace the names of its topics.
 
     A turn that was forgotten meanwhile is left out.
     """
@@ -85,7 +85,7 @@ def keep(db: Connection, at: datetime, members: Sequence[TopicMember], phrases: 
 
 
 def phrases(db: Connection) -> dict[tuple[str, PhraseRole], list[Place]]:
-    """Return the places that were kept last; those in turns that are gone or changed are missing."""
+    """Return the saved places of names, without those in absent or changed turns."""
     places: dict[tuple[str, PhraseRole], list[Place]] = {}
     rows = db.execute(
         "SELECT topic, role, turn, start, stop FROM topic_phrases ORDER BY topic, role, place"

@@ -9,7 +9,7 @@ from pps.core.sql import Connection
 from pps.core.values import Turn
 
 TellListener: TypeAlias = Callable[[Connection, Turn], bool]
-"""Let a listener work in the transaction of a new turn; returns whether it erased text. What it raises undoes the turn."""
+"""Lets a listener work in a new turn's transaction; True: it erased text. An exception undoes it."""
 
 
 class TurnListeners:
@@ -17,7 +17,8 @@ class TurnListeners:
 
     Attributes:
         tellers: Called in order, in the writer's thread.
-        wake: Called after turns were stored: it only wakes followers, which know by their positions what is new.
+        wake: Called after turns were stored: it only wakes followers, which know by their positions
+            what is new.
         erased: A listener erased text that is to be overwritten on disk.
     """
 

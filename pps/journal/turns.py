@@ -233,11 +233,11 @@ def page(
     since: datetime | None = None,
     until: datetime | None = None,
 ) -> list[Turn]:
-    """Return turns by event time, newest first, of a session (None: of all), from before a (microsecond, seq).
+    """Return turns of a session (None: of all) before a (microsecond, seq), newest first.
 
-    With folded ``words`` only the turns whose folded text has each of them; the texts are read until there are enough.
-    With ``about``, a node's uuid, only those that mention it. ``since`` and ``until`` are half-open, in the person's
-    zone: dates are compared with its wall clock.
+    With folded ``words`` only the turns whose folded text has each of them; the texts are read
+    until there are enough. With ``about``, a node's uuid, only those that mention it. ``since`` and
+    ``until`` are half-open, in the person's zone: dates are compared with its wall clock.
     """
     values: list[str | int] = [*(before or (1 << 62, 0))]
     where = "WHERE (occurred_at, seq) < (?, ?)"
@@ -270,7 +270,7 @@ def _has_all(text: str, words: Sequence[str]) -> bool:
 
 
 def sessions(connection: Connection, limit: int) -> list[SessionTurns]:
-    """Return the latest sessions, each with how many turns it has; one index answers, without the texts."""
+    """Return the latest sessions with their numbers of turns; reads an index, no texts."""
     rows = connection.execute(
         "SELECT session, count(*), max(occurred_at) FROM turns GROUP BY session ORDER BY 3 DESC, session LIMIT ?",
         (limit,),
@@ -287,7 +287,7 @@ def session_order(connection: Connection) -> list[str]:
 
 
 def around_many(connection: Connection, uuids: Sequence[str], n: int) -> dict[str, list[Turn]]:
-    """Return uuid → up to ``n`` turns before it, the turn, and up to ``n`` after, of its session, by ``seq``.
+    """Return uuid → the turn with up to ``n`` turns before and after it in its session.
 
     Each turn is read once; absent uuids are left out.
     """
@@ -306,7 +306,7 @@ def around_many(connection: Connection, uuids: Sequence[str], n: int) -> dict[st
 
 
 def near(connection: Connection, uuids: Sequence[str], n: int) -> list[str]:
-    """Return uuids of the turns at most ``n`` places from any of some turns in its session, those themselves included.
+    """Return uuids of the turns at most ``n`` places from any of some turns in its session.
 
     Absent uuids are left out.
     """
@@ -325,7 +325,7 @@ def near(connection: Connection, uuids: Sequence[str], n: int) -> list[str]:
 
 
 def _places(connection: Connection, session: str, seq: int, n: int) -> list[int]:
-    """Return the numbers of a turn and of its neighbours, in order; one index answers, without the texts."""
+    """Return the numbers of a turn and its neighbours, in order; reads an index, no texts."""
     earlier = connection.execute(
         "SELECT seq FROM turns WHERE session = ? AND seq < ? ORDER BY seq DESC LIMIT ?",
         (session, seq, n),
@@ -343,7 +343,7 @@ def scan(connection: Connection, after_seq: int, limit: int) -> list[Turn]:
 
 
 def forget(connection: Connection, uuids: Sequence[str]) -> int:
-    """Delete turns with their tags and jobs, note their episodes as changed; return how many there were.
+    """Delete turns with tags and jobs, log their episodes as changed; return their number.
 
     Their facts in the graph are the caller's to judge.
     """

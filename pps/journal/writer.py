@@ -4,8 +4,9 @@ While a commit waits for the disk, new writes queue up; the next transaction tak
 write runs inside its own savepoint, so a bad one is undone alone. Results are handed out only
 after the commit, that is, after the log is on disk.
 
-Where a write depends on what it reads of the state that it makes, ``transaction`` holds the thread: the reads and
-writes of one task run there as steps, until all are committed together or undone together.
+Where a write depends on what it reads of the state that it makes, ``transaction`` holds the thread:
+the reads and writes of one task run there as steps, until all are committed together or undone
+together.
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ class HeldTransaction:
         self._lost: BaseException | None = None
 
     async def step(self, work: Work[T], *, secure: bool = False) -> T:
-        """Run ``work`` on the transaction and return its result; what it raises undoes that work alone."""
+        """Run ``work`` on the transaction and return its result; an exception undoes it alone."""
         self.secure |= secure
         future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         with self._gate:
@@ -106,7 +107,8 @@ class HeldTransaction:
         """Run the steps as they come, on the writer's thread, until the end.
 
         Args:
-            attempt: Does a step; raises what the database raises when the whole transaction is lost.
+            attempt: Does a step; raises what the database raises when the whole transaction is
+                lost.
             explain: Returns the error of our tree for that.
 
         Raises:
@@ -168,7 +170,7 @@ class Writer(ABC):
         self._gate = threading.Lock()
         self._closed = False
         self.commits = 0
-        """Grows with each transaction on disk, before anyone is told of it, and with each step of one that is held."""
+        """Grows with each transaction on disk, before its callers know, and with each held step."""
         self._thread = threading.Thread(target=self._run, name="pps-journal", daemon=True)
         self._thread.start()
 
@@ -214,8 +216,8 @@ class Writer(ABC):
         Args:
             work: Gets the connection; must not begin or end a transaction. What it raises is raised
                 here, and its own changes are undone.
-            secure: Also empty the log before returning, and scrub the file soon after: once the writer is idle, or
-                at close.
+            secure: Also empty the log before returning, and scrub the file soon after: once the
+                writer is idle, or at close.
         """
         if held := self.held:
             self.commits += 1
@@ -230,11 +232,11 @@ class Writer(ABC):
 
     @asynccontextmanager
     async def transaction(self) -> AsyncGenerator[None]:
-        """Let all that the block reads and writes of this store be one transaction, on disk when the block ends.
+        """Make all reads and writes of a block one transaction, on disk when the block ends.
 
-        Reads see what was written in the block; others see it once it is on disk. What the block raises undoes all of
-        it. Other writes wait meanwhile, so the block asks no model, starts no program and waits for nobody who writes.
-        Within a block a further one is part of it.
+        Reads see what was written in the block; others see it once it is on disk. What the block
+        raises undoes all of it. Other writes wait meanwhile, so the block asks no model, starts no
+        program and waits for nobody who writes. Within a block a further one is part of it.
 
         Raises:
             StoreConflict: A minute passed without a step.
@@ -338,7 +340,7 @@ class Writer(ABC):
         return outcomes
 
     def _attempt(self, connection: Connection, write: _Write) -> _Outcome:
-        """Run one write in its savepoint. Raises one of ``errors`` when the whole transaction is lost."""
+        """Run one write in its savepoint. Raises one of ``errors`` when the transaction is lost."""
         connection.execute("SAVEPOINT one")
         try:
             value = write.work(connection)
@@ -360,7 +362,7 @@ class Writer(ABC):
     def _all_failed(
         self, batch: Sequence[_Write], outcomes: Sequence[_Outcome], error: Exception
     ) -> list[_Outcome]:
-        """Fail every write of a lost transaction; one that had failed by itself keeps its own reason."""
+        """Fail every write of a lost transaction; a write that had failed keeps its own error."""
         own = {id(outcome.write): outcome for outcome in outcomes if outcome.error is not None}
         return [
             own.get(id(write)) or _Outcome(write, error=self._explain(error)) for write in batch
@@ -465,10 +467,10 @@ class SqliteWriter(Writer):
         return log.exists() and log.stat().st_size >= CHECKPOINT_BYTES
 
     def _scrub(self) -> None:
-        """Write the file anew, so that no page keeps a stale copy of what was deleted: about 2 s for 100 MB.
+        """Rewrite the file, so that no page keeps a stale copy of deleted data: 2 s for 100 MB.
 
-        ``secure_delete`` overwrites a deleted row where it lies, not the copies that SQLite left when it moved rows
-        between pages. The flag in ``meta`` goes only when it is done.
+        ``secure_delete`` overwrites a deleted row where it lies, not the copies that SQLite left
+        when it moved rows between pages. The flag in ``meta`` goes only when it is done.
         """
         try:
             self._connection.execute("VACUUM")

@@ -1,1 +1,1 @@
-"""The truth: SQL tables of one entity. So far its graph; turns, jobs and records are still in ``pps.journal``."""
+"""The truth: SQL tables of one entity's graph; turns, jobs and records are in ``pps.journal``."""

@@ -1,9 +1,10 @@
-"""Entries of the change log for each row of the graph that is written, for a follower that keeps a copy of the graph.
+"""Entries of the change log for each written row of the graph, for a follower with a copy.
 
-The indexes need an entry where a text changes. A copy needs one for whatever changes: a mention that is joined, what
-Graphiti's own pipeline saves. Triggers see all of it, in the transaction that changes the row. In a file they are of the
-writing connection alone, and only a memory that publishes its graph has them. On PostgreSQL the tables have them
-(``journal/postgresql.sql``), and they act in the transactions of such a memory.
+The indexes need an entry where a text changes. A copy needs one for whatever changes: a mention
+that is joined, what Graphiti's own pipeline saves. Triggers see all of it, in the transaction that
+changes the row. In a file they are of the writing connection alone, and only a memory that
+publishes its graph has them. On PostgreSQL the tables have them (``journal/postgresql.sql``), and
+they act in the transactions of such a memory.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ _ROW_OF: Final = {"INSERT": "NEW", "UPDATE": "NEW", "DELETE": "OLD"}
 
 
 def log_graph_rows(connection: Connection) -> None:
-    """Append an entry for every graph row that is inserted, updated or deleted on this connection from now on."""
+    """Log every graph row that is inserted, updated or deleted on this connection from now on."""
     if isinstance(connection, PostgresConnection):
         return
     for table, column, kind in _LOGGED:

@@ -1,7 +1,7 @@
 """Rows of the graph's tables as values, and values as rows: ``from_row`` and ``columns`` beside the SQL.
 
-``StoredNode`` and ``StoredFact`` hold, beside PPS's own value, what only Graphiti reads: its labels, the attributes
-that its pipeline wrote, and a fact's reference time.
+``StoredNode`` and ``StoredFact`` hold, beside PPS's own value, what only Graphiti reads: its
+labels, the attributes that its pipeline wrote, and a fact's reference time.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ SELECT_EPISODE: Final = (
 )
 
 RECORD_SOURCE: Final = "record_source"
-"""Attribute of a record's node that says that it is one, where its kind has a field ``source`` of its own."""
+"""Attribute that marks a record's node whose kind has its own field ``source``."""
 
 REPLACE_NODE: Final = f"ON CONFLICT (uuid, grp) DO UPDATE SET {assignments(NODE_COLUMNS)}"
 REPLACE_FACT: Final = (
@@ -116,7 +116,7 @@ class StoredNode:
 
 @dataclass(frozen=True, slots=True)
 class StoredFact:
-    """A fact with what Graphiti keeps on it: its attributes, and when the episode that states it was said."""
+    """A fact with Graphiti's attributes and the event time of the episode that states it."""
 
     fact: Fact
     graphiti: Mapping[str, JSON] = field(default_factory=dict[str, JSON])
@@ -154,7 +154,7 @@ class StoredFact:
 
 @dataclass(frozen=True, slots=True)
 class StoredEpisode:
-    """An episode with what Graphiti keeps on it: the source as Graphiti names it, and its metadata as JSON text."""
+    """An episode with Graphiti's source and its metadata as JSON text."""
 
     episode: Episode
     source: str
@@ -221,7 +221,7 @@ def fact_from_row(row: Row) -> Fact:
 
 
 def episode_from_row(row: Row) -> Episode:
-    """Return the episode of a row of ``SELECT_EPISODE``; a source that only Graphiti knows reads as ``text``."""
+    """Return the episode of a row of ``SELECT_EPISODE``; an unknown source reads as ``text``."""
     uuid, name, content, source, description, facts, _, created_at, valid_at, precision = row
     return Episode(
         uuid=uuid,

@@ -1,7 +1,8 @@
 """The graph tables of one entity's ``memory.db``: every session on them is of the file's group.
 
-They lie beside the turns and jobs, behind the same writing thread, so that one transaction can change both. What a
-write returned from is on disk; what was deleted is overwritten (see ``pps.journal.db``).
+They lie beside the turns and jobs, behind the same writing thread, so that one transaction can
+change both. What a write returned from is on disk; what was deleted is overwritten (see
+``pps.journal.db``).
 """
 
 from __future__ import annotations
@@ -30,8 +31,10 @@ class GraphTables:
 
     Args:
         journal: Where the tables are; whoever opened it closes it.
-        remedy: What a reader of an error about a damaged value is told to do, such as "`pps rebuild ana` makes it anew".
-        indexes: The entity's own, which keep the vectors of names and facts; without them no node or fact has one.
+        remedy: What a reader of an error about a damaged value is told to do, such as "`pps rebuild
+            ana` makes it anew".
+        indexes: The entity's own, which keep the vectors of names and facts; without them no node
+            or fact has one.
 
     Every method raises StoreConflict, StoreUnavailable or StoreError as those of the journal.
     """
@@ -50,7 +53,7 @@ class GraphTables:
         return self.journal.path
 
     async def read(self, work: Callable[[SqlSession], _T]) -> _T:
-        """Run ``work`` in a thread, on one snapshot that has every write that was acknowledged before."""
+        """Run ``work`` in a thread, on one snapshot that has every acknowledged write."""
         with self._naming_the_remedy():
             return await self.journal.read(
                 lambda connection: work(SqlSession(connection, self.group))
@@ -59,7 +62,8 @@ class GraphTables:
     async def look_up(self, work: Callable[[SqlSession], _T], rows: int) -> _T:
         """Do what ``read`` does, on this thread where at most ``FEW`` rows are read by key.
 
-        Other tasks get their turn first: somebody who looks again and again would keep them all waiting.
+        Other tasks get their turn first: somebody who looks again and again would keep them all
+        waiting.
         """
         await asyncio.sleep(0)
         with self._naming_the_remedy():
@@ -75,13 +79,15 @@ class GraphTables:
         after: Work[object] = nothing,
         secure: bool = False,
     ) -> _T:
-        """Run ``work`` in one transaction and return its result once it is on disk; what it raises undoes it.
+        """Run ``work`` in one transaction; return its result once on disk. An exception undoes it.
 
         Args:
-            work: Changes rows. It may share its transaction with other writes, each of which is undone alone.
+            work: Changes rows. It may share its transaction with other writes, each of which is
+                undone alone.
             before: What the journal's other tables get in the same transaction, before the work.
             after: The same, after it.
-            secure: Empty the log too before returning, and scrub the file soon after: nothing that was deleted stays.
+            secure: Empty the log too before returning, and scrub the file soon after: nothing that
+                was deleted stays.
         """
 
         def whole(connection: Connection) -> _T:
@@ -94,7 +100,7 @@ class GraphTables:
             return await self.journal.write(whole, secure=secure)
 
     async def vectors(self, collections: Sequence[str], owners: Sequence[str]) -> dict[str, Vector]:
-        """Return owner → the first vector that it has in one of some collections; those without one are left out."""
+        """Return owner → its first vector in one of the collections; others are left out."""
         vectors: dict[str, Vector] = {}
         if self._indexes is not None:
             for collection in collections:

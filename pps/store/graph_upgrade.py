@@ -1,9 +1,10 @@
 """The upgrade of a memory whose graph lies in a file of its own: the graph moves into ``memory.db``.
 
-In order: the file is checked to be the memory's own; ``memory.db`` (by SQLite's online backup) and the graph file with
-its log are copied into one folder; the graph is read from the copy and written in one transaction of ``memory.db``,
-which also brings its schema up to date and sets a mark, and is committed only when what is stored is what was read;
-the graph file is removed. Killed at any moment, it leaves the memory as it was, or upgraded; the next call goes on.
+In order: the file is checked to be the memory's own; ``memory.db`` (by SQLite's online backup) and
+the graph file with its log are copied into one folder; the graph is read from the copy and written
+in one transaction of ``memory.db``, which also brings its schema up to date and sets a mark, and is
+committed only when what is stored is what was read; the graph file is removed. Killed at any
+moment, it leaves the memory as it was, or upgraded; the next call goes on.
 """
 
 from __future__ import annotations
@@ -53,7 +54,7 @@ from pps.store.sql_graph_reader import open_sql_graph
 from pps.store.sql_session import Row, SqlSession
 
 Progress: TypeAlias = Callable[[str, int, int], None]
-"""Told what is done (``copying``, ``nodes`` ...), how many of it, and of how many. Called in the upgrade's thread."""
+"""Called with the step (``copying``, ``nodes`` ...), the number done, and the total."""
 
 _log = logging.getLogger(__name__)
 _SPARE_BYTES = 64 * 2**20
@@ -77,7 +78,8 @@ class Upgraded:
     Attributes:
         source: Name of the graph file.
         rows: Table → rows.
-        left_out: Facts that name a node which is not there: nothing shows them; the copy holds them.
+        left_out: Facts that name a node which is not there: nothing shows them; the copy holds
+            them.
         copy: Folder of the copy; None of a dry run.
         copy_bytes: Size of the copy, of a dry run what it will be.
         seconds: How long it took.
@@ -92,7 +94,7 @@ class Upgraded:
 
 
 def plan(data: Path, group: str, name: str, progress: Progress) -> Upgraded | None:
-    """Read the whole graph file of an earlier PPS and return what an upgrade would bring. Changes nothing; blocks.
+    """Read the whole graph file of an earlier PPS and return its contents. Only reads; blocks.
 
     Arguments and errors as ``upgrade``.
     """
@@ -115,7 +117,7 @@ def plan(data: Path, group: str, name: str, progress: Progress) -> Upgraded | No
 
 
 def upgrade(data: Path, group: str, name: str, progress: Progress) -> Upgraded | None:
-    """Bring the graph of a memory into ``memory.db`` if it lies in a file of an earlier PPS; None if it does not.
+    """Bring a memory's graph file of an earlier PPS into ``memory.db``; None without a file.
 
     Blocks; nobody else may have the memory's files open.
 
@@ -127,9 +129,11 @@ def upgrade(data: Path, group: str, name: str, progress: Progress) -> Upgraded |
 
     Raises:
         ConfigError: The extra ``migrate``, which reads the file, is not installed.
-        IsolationError: The graph file, or ``memory.db``, is another entity's. Nothing was changed, as with the others.
+        IsolationError: The graph file, or ``memory.db``, is another entity's. Nothing was changed,
+            as with the others.
         StoreError: A file is damaged, or what was stored is not what was read.
-        StoreConflict, StoreUnavailable: A file is open elsewhere or cannot be read; or the disk has too little room.
+        StoreConflict, StoreUnavailable: A file is open elsewhere or cannot be read; or the disk has
+            too little room.
     """
     started = time.monotonic()
     source = _source(data, group, name)
@@ -173,7 +177,7 @@ def _source(data: Path, group: str, name: str) -> Path | None:
 
 
 def _remove_what_is_upgraded(data: Path) -> None:
-    """Finish an upgrade that was killed between its commit and the removal of the graph file; leave any other file."""
+    """Finish an upgrade that was killed between its commit and the removal of the graph file."""
     left = old_graph.files_to_copy(data)
     whole = [copy for copy in old_graph.copies(data) if copy.is_whole]
     if (
@@ -186,7 +190,7 @@ def _remove_what_is_upgraded(data: Path) -> None:
 
 
 def _is_in(file: Path, copy: Path) -> bool:
-    """Tell whether a copy has a file as it is; SQLite's backup wrote that of a ``graph.db`` and its log as one."""
+    """Tell whether a copy has a file unchanged; of a ``graph.db`` SQLite's backup wrote one file."""
     if file.name.startswith(old_graph.SQL):
         return (copy / old_graph.SQL).exists()
     return (copy / file.name).exists() and filecmp.cmp(file, copy / file.name, shallow=False)
@@ -213,7 +217,8 @@ def _copied_files(data: Path) -> list[Path]:
 def _require_room(data: Path, name: str) -> None:
     graph_bytes = sum(file.stat().st_size for file in old_graph.files_to_copy(data))
     copy_bytes = sum(file.stat().st_size for file in _copied_files(data))
-    # The tables take about twice the graph file (measured), and once more in the log of their transaction.
+    # The tables take about twice the graph file (measured), and once more in the log of their
+    # transaction.
     needed = copy_bytes + 4 * graph_bytes + _SPARE_BYTES
     free = shutil.disk_usage(data).free
     if free < needed:
@@ -224,7 +229,7 @@ def _require_room(data: Path, name: str) -> None:
 
 
 def _copied(data: Path) -> Path:
-    """Copy ``memory.db`` and the graph file with its log into a folder of their own; return it once it is on disk."""
+    """Copy ``memory.db`` and the graph file into a new folder; return it once it is on disk."""
     part = old_graph.new_copy_folder(data, now())
     try:
         for file in _copied_files(data):
@@ -272,7 +277,7 @@ def _sync(file: Path) -> None:
 def _moved(
     memory: Path, copy: Path, source: str, group: str, name: str, progress: Progress
 ) -> _Tally:
-    """Write the graph of a copy into ``memory.db`` in one transaction; return what was read and is stored now."""
+    """Write the graph of a copy into ``memory.db`` in one transaction; return what it read."""
     read = _Tally()
 
     def fill(connection: Connection) -> None:
@@ -298,7 +303,7 @@ def _moved(
 
 
 def _with_ends(page: OldPage, nodes: set[str]) -> OldPage:
-    """Return a page without the facts whose ends are not nodes; nodes of the page are added to those that are known."""
+    """Return a page without facts of unknown nodes; add the page's nodes to the known ones."""
     nodes.update(node.uuid for node in page.nodes)
     if not page.facts:
         return page
@@ -385,7 +390,7 @@ def _support_rows(fact: StoredFact) -> list[Row]:
 
 
 def _compare(connection: Connection, read: _Tally, name: str) -> None:
-    """Raise StoreError unless the tables hold what was read, row by row, and every row that a row names."""
+    """Raise StoreError unless the tables hold every row that was read, and all rows they name."""
     stored = _Tally()
     for table, columns in _TABLES.items():
         cursor = connection.execute(f"SELECT {columns} FROM {table}")

@@ -58,7 +58,7 @@ class TimeTest:
 
 @dataclass(frozen=True, slots=True)
 class FactFilter:
-    """Which facts may come back; a part that is None does not restrict, an empty one lets nothing through.
+    """A filter of facts; a part that is None restricts nothing, an empty part passes nothing.
 
     Attributes:
         labels: Both ends of a fact have one of them.
@@ -83,7 +83,7 @@ class GraphitiReads:
         self._file = file
 
     async def nodes_before(self, cursor: str | None, limit: int | None) -> list[StoredNode]:
-        """Return nodes with ``uuid < cursor``, last uuid first; None is the end, and no limit. So with the next two."""
+        """Return nodes with ``uuid < cursor``, last first; None is the end. So do the next two."""
         return [
             StoredNode.from_row(row) for row in await self._before(SELECT_NODE, "n", cursor, limit)
         ]
@@ -134,7 +134,7 @@ class GraphitiReads:
     async def latest_episodes(
         self, before: datetime, limit: int, *, source: str | None = None, saga: str | None = None
     ) -> list[StoredEpisode]:
-        """Return at most ``limit`` episodes with ``valid_at <= before``, the latest ones, oldest first.
+        """Return at most ``limit`` episodes with ``valid_at <= before``, the latest, oldest first.
 
         Args:
             before: World time, aware.
@@ -158,7 +158,7 @@ class GraphitiReads:
         return [StoredEpisode.from_row(row) for row in await self._select(_MENTIONING, node=node)]
 
     async def episodes_of_nodes(self, nodes: Sequence[str]) -> dict[str, list[str]]:
-        """Return node → the episodes that mention it, in uuid order; a node without any is left out."""
+        """Return node → the episodes that mention it, by uuid; others are left out."""
         statement = "SELECT node, episode FROM mention WHERE node IN EACH(:nodes) AND grp = :grp ORDER BY episode"
         episodes: dict[str, list[str]] = {}
         for node, episode in await self._select(statement, nodes=nodes) if nodes else []:

@@ -1,4 +1,4 @@
-"""What Graphiti alone makes, in tables of its own: communities and sagas. PPS itself makes neither."""
+"""Tables of items that only Graphiti makes: communities and sagas."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class GraphitiCommunity:
 
 @dataclass(frozen=True, slots=True)
 class GraphitiSaga:
-    """A named sequence of episodes with a summary of those up to ``summarized_at`` (when they were saved)."""
+    """A named sequence of episodes, with a summary of those saved up to ``summarized_at``."""
 
     uuid: str
     name: str
@@ -107,7 +107,7 @@ class GraphitiSaga:
 
 @dataclass(frozen=True, slots=True)
 class GraphitiLink:
-    """A row of a table of links: a member of a community, an episode of a saga, an episode after an episode."""
+    """A row of a table of links: of a community's member, a saga's episode, or episodes in order."""
 
     uuid: str
     source: str
@@ -145,7 +145,7 @@ class GraphitiTables:
     async def communities_before(
         self, cursor: str | None, limit: int | None
     ) -> list[GraphitiCommunity]:
-        """Return communities with ``uuid < cursor``, last uuid first; None is the end, and no limit."""
+        """Return communities with ``uuid < cursor``, last first; None is the end, or no limit."""
         statement, values = page_before(_SELECT_COMMUNITY, "c", cursor, limit)
         return [GraphitiCommunity.from_row(row) for row in await self._select(statement, **values)]
 
@@ -159,12 +159,12 @@ class GraphitiTables:
         return [GraphitiCommunity.from_row(row) for row in rows]
 
     async def community_around(self, node: str) -> GraphitiCommunity | None:
-        """Return the community that most of a node's neighbours, counted by facts, belong to; None without one."""
+        """Return the community of most of a node's neighbours, counted by facts; None without one."""
         rows = await self._select(_AROUND, node=node)
         return (await self.communities([rows[0][0]]))[0] if rows else None
 
     async def community_vectors(self, uuids: Sequence[str] | None = None) -> dict[str, Vector]:
-        """Return the vectors of communities, of all where no ids are given; those without one are left out."""
+        """Return uuid → vector of communities, None is all of them; others are left out."""
         statement = "SELECT uuid, vector FROM community WHERE vector IS NOT NULL AND grp = :grp"
         if uuids is None:
             rows = await self._select(statement)
@@ -200,7 +200,7 @@ class GraphitiTables:
     async def episode_contents(
         self, saga: str, since: datetime | None, limit: int
     ) -> list[tuple[str, datetime, datetime]]:
-        """Return (content, valid_at, created_at) of a saga's episodes saved after ``since``, in order of saving."""
+        """Return (content, valid_at, created_at) of a saga's episodes saved after ``since``."""
         values: dict[str, Value] = {"saga": saga, "most": limit}
         if since is not None:
             values["since"] = micros(since)
@@ -211,7 +211,7 @@ class GraphitiTables:
         ]
 
     async def save_link(self, table: LinkTable, link: GraphitiLink) -> None:
-        """Join two rows; what is joined already stays as it is. NotFound when an end is not of the group."""
+        """Save a link; an existing link stays. NotFound when it names a row outside the group."""
         await self._file.write(lambda session: put_links(session, table, [link]))
 
     async def links(self, table: LinkTable, uuids: Sequence[str]) -> list[GraphitiLink]:
@@ -232,7 +232,7 @@ class GraphitiTables:
         return [GraphitiLink.from_row(row) for row in await self._select(statement, **values)]
 
     async def delete(self, table: str, uuids: Sequence[str]) -> int:
-        """Delete rows of a table by their uuid with all that hangs on them; return how many there were."""
+        """Delete rows by uuid, with the rows that refer to them; return their number."""
         if not uuids:
             return 0
         return await self._file.write(lambda session: delete(session, table, uuids), secure=True)
@@ -260,7 +260,7 @@ def put_sagas(session: SqlSession, sagas: Sequence[GraphitiSaga]) -> None:
 
 
 def put_links(session: SqlSession, table: LinkTable, links: Sequence[GraphitiLink]) -> None:
-    """Join pairs of rows; what is joined already stays as it is. NotFound when an end is not of the group."""
+    """Save links; existing ones stay. NotFound when one names a row outside the group."""
     (_, of_source), (_, of_target) = _LINKS[table]
     require(session, of_source, {link.source for link in links})
     require(session, of_target, {link.target for link in links})

@@ -1,15 +1,18 @@
 """Reading the graph that an earlier PPS kept in LadybugDB, for the upgrade. The only module that imports ``ladybug``.
 
-The file is opened for reading only, so neither it nor its log changes; the log is read with it. Habits of LadybugDB
-0.22 that shape this (measured):
+The file is opened for reading only, so neither it nor its log changes; the log is read with it.
+Habits of LadybugDB 0.22 that shape this (measured):
 
-- A prepared statement keeps the memory of its last run as long as its connection lives, so each page has a connection.
-- ``UNWIND $uuids AS id MATCH (n:T {uuid: id})`` is a look-up by primary key; ``WHERE n.uuid > $after`` is a scan. So
-  the uuids of a table are read once, and the rows by them. A pattern with an edge is a scan of its first table in any
-  case: it is asked for ranges of uuids.
-- A log whose last write was cut off (a crash, a full disk) is refused, although everything acknowledged is in it.
+- A prepared statement keeps the memory of its last run as long as its connection lives, so each
+    page has a connection.
+- ``UNWIND $uuids AS id MATCH (n:T {uuid: id})`` is a look-up by primary key; ``WHERE n.uuid >
+    $after`` is a scan. So the uuids of a table are read once, and the rows by them. A pattern with
+    an edge is a scan of its first table in any case: it is asked for ranges of uuids.
+- A log whose last write was cut off (a crash, a full disk) is refused, although everything
+    acknowledged is in it.
 - While one thread loads the library, a second one is told that there is none.
-- Facts are nodes between their two ends. Those that stock Graphiti wrote do not name their ends by uuid.
+- Facts are nodes between their two ends. Those that stock Graphiti wrote do not name their ends by
+    uuid.
 """
 
 from __future__ import annotations
@@ -85,7 +88,8 @@ _NOT_THE_LOG = (
     "not a valid Lbug database",
     "cannot be a directory",
 )
-# What opening raises: a damaged log may hold a length that is none, which allocating or filling a string refuses.
+# What opening raises: a damaged log may hold a length that is none, which allocating or filling a
+# string refuses.
 _UNREADABLE = (RuntimeError, ValueError, MemoryError, OverflowError, LookupError)
 _LOADING = threading.Lock()
 
@@ -121,7 +125,7 @@ class LadybugGraph:
         raise StoreError(f"{self._path} is damaged: what should be the name of its owner is none")
 
     def pages(self) -> Iterator[OldPage]:
-        """Return all that the file holds, ``ROWS_IN_A_PAGE`` rows of a table at a time; errors as the opening's."""
+        """Return all rows of the file, ``ROWS_IN_A_PAGE`` of a table at a time; errors as opening."""
         yield from self._node_pages()
         yield from self._fact_pages()
         yield from self._episode_pages()
@@ -169,7 +173,7 @@ class LadybugGraph:
         return episode, node, uuid, _moment(row["created_at"])
 
     def _is_pipelines(self, mention: Mention) -> bool:
-        """Tell whether Graphiti's pipeline made a mention; of two of one pair that one says more."""
+        """Tell whether Graphiti's pipeline made a mention; it is the better one of a pair's two."""
         episode, node, uuid, _ = mention
         return uuid != mention_id(self._group, episode, node)
 

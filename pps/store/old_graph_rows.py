@@ -54,11 +54,11 @@ class OldGraph(Protocol):
     """An open graph file of an earlier PPS, bound to one group. Reading it changes nothing."""
 
     def check_group(self) -> None:
-        """Raise IsolationError when a row belongs to another group, StoreError when to none that can be one."""
+        """Raise IsolationError for a row of another group, StoreError for one of no valid group."""
         ...
 
     def pages(self) -> Iterator[OldPage]:
-        """Return all that the file holds: nodes before facts, both and episodes before what joins them."""
+        """Return all rows of the file: nodes, facts and episodes before the links between them."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Reading a ``graph.db``: the SQL tables as they were before they moved into ``memory.db``, for the upgrade."""
+"""Reading a ``graph.db``, the SQL tables before they moved into ``memory.db``, for upgrades."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
-"""Statements on one open transaction, in words that SQLite and PostgreSQL both take; the dialect is here alone.
+"""Statements on an open transaction, in a dialect for both SQLite and PostgreSQL.
 
-Statements are plain SQL with named parameters (``:relation``). ``:grp`` is always bound, to the group that the
-session was made for, and nobody can bind it to another. What differs between the databases is written as
-``IN EACH(:uuids)`` (any of a list), ``EPISODES_OF(f)`` (the episodes of a fact, in order, as a JSON list) and
-``COUNT_OF(node)`` (how many rows of a table are the group's: in a file all of them, which SQLite counts by pages).
+Statements are plain SQL with named parameters (``:relation``). ``:grp`` is always bound, to the
+group that the session was made for, and nobody can bind it to another. What differs between the
+databases is written as ``IN EACH(:uuids)`` (any of a list), ``EPISODES_OF(f)`` (the episodes of a
+fact, in order, as a JSON list) and ``COUNT_OF(node)`` (how many rows of a table are the group's: in
+a file all of them, which SQLite counts by pages).
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ class SqlSession:
 
 
 def assignments(columns: str, *, but: str = "") -> str:
-    """Return ``a = excluded.a, b = excluded.b`` for all columns but one, after ``ON CONFLICT ... DO UPDATE SET``."""
+    """Return ``a = excluded.a, ...`` for all columns but one, after ``ON CONFLICT``."""
     names = [name for name in columns.split(", ") if name != but]
     return ", ".join(f"{name} = excluded.{name}" for name in names)
 
