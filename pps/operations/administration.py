@@ -445,7 +445,7 @@ async def page_close(app: App, request: EntityInput) -> Revoked:
 
 
 def address(app: App) -> str:
-    """Return where clients find the server as it is set, not where one that was started by need is just now."""
+    """Return the server's address by the settings, not that of a server started by need."""
     server = app.settings.server
     return RunFile(0, server.host, server.port, "", False, "").url if server.port else ""
 
@@ -458,7 +458,7 @@ async def _no_pool(app: App, name: str) -> None:
 
 
 async def _no_member(app: App, name: str) -> None:
-    """Refuse to erase a member: what it shared is shown, and withdrawn or kept, when it leaves its squad."""
+    """Raise unless an entity is no member: leaving the squad first settles what it shared."""
     if membership := await asyncio.to_thread(app.registry.squads.of_member, name):
         remove = (
             f"`pps squad remove {membership[0].name} {membership[1].id}` shows what it shared; "

@@ -1,4 +1,4 @@
-"""Carrying out operations: one place that finds who may ask what, opens the memory, times, counts and logs a call."""
+"""Carrying out operations: check the caller, open the memory, time, count and log the call."""
 
 from __future__ import annotations
 
@@ -158,7 +158,10 @@ OPERATOR = Caller(("operator",))
 
 
 def owner(router: Router, entity: str | None = None) -> Caller:
-    """Return the owner of the machine, who may ask whatever all others may: for one entity where it is named."""
+    """Return the owner of the machine, who may call all operations.
+
+    For one entity if it is named.
+    """
     return Caller(
         (*(("entity",) if entity else ()), "owner", "operator", "router", "runner"), entity, router
     )
@@ -271,7 +274,7 @@ class Calls:
         raise InvalidRequest("operation", f"there is none of that name; there are {offered}")
 
     async def toolsets(self, caller: Caller) -> frozenset[str]:
-        """Return the toolsets that there are for a caller's audiences: the table's, and those of its entity's packs."""
+        """Return the toolsets of a caller's audiences, and those of its entity's packs."""
         audiences = self._audiences(caller)
         of_table = {place.toolset for place in self._places() if place.audience in audiences}
         return frozenset(of_table) | {
@@ -307,7 +310,7 @@ class Calls:
         return (*located().values(), *self._added)
 
     def _audiences(self, caller: Caller) -> tuple[Audience, ...]:
-        """Return whose operations a caller may ask for: an entity's that is a member of a squad, those of members."""
+        """Return the audiences of a caller: those of an entity, and of members if it is one."""
         named = (
             caller.entity
             if isinstance(caller.entity, str) or caller.entity is None
@@ -488,14 +491,14 @@ class Calls:
         return await find(self._app, entity, text, limit) if find else ()
 
     async def _zone(self, caller: Caller, audience: Audience) -> tzinfo:
-        """Return the zone of a call's times that name none: the entity's, else the one that is set."""
+        """Return the zone of a call's times without one: the entity's, else the settings'."""
         if audience in ("entity", "member") and caller.entity is not None:
             with suppress(PPSError):  # whoever opens the memory next says what is wrong with it
                 return await self._app.zone_of(caller.entity)
         return await self._app.zone_of(None)
 
     def _check_captures(self, caller: Caller, request: Input) -> None:
-        """Raise InvalidRequest where a member calls a text of its own by a source that hooks and imports have."""
+        """Raise InvalidRequest if a member's own text names a source of hooks or imports."""
         from pps.operations.inputs import SourcedText
 
         if not isinstance(request, SourcedText) or request.source not in CAPTURED:
@@ -542,7 +545,7 @@ class Calls:
         )
 
     def _tallied(self, name: str) -> str:
-        """Return the name that a call is counted under: a pack's own tools have names that its owner chose."""
+        """Return the name that a call is counted under; a pack's tools have names of its owner."""
         self._follow_features()
         return name if name in self._names else PACK_TOOL
 

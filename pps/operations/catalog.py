@@ -56,7 +56,7 @@ def __getattr__(name: str) -> object:
 
 @cache
 def all_operations() -> tuple[AnyOperation, ...]:
-    """Return those of the core, then those of the features that PPS ships, on or off, in the order of lists."""
+    """Return those of the core, then those of shipped features, on or off, in list order."""
     core = defined_in(*(import_module(f"pps.operations.{name}") for name in _MODULES))
     features = (load_feature(point) for point in shipped_feature_points())
     return (*core, *(operation for feature in features for operation in feature.operations()))

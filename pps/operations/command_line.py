@@ -1,6 +1,7 @@
-"""How an input's field is written on a command line: said once, in the field's own JSON schema under ``cli``.
+"""The form of an input's field on a command line, in the field's JSON schema under ``cli``.
 
-A field that says nothing is an option of its name (``limit`` → ``--limit N``); a list may be given more than once.
+A field that says nothing is an option of its name (``limit`` → ``--limit N``); a list may be given
+more than once.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def option(flag: str, *, inverts: bool = False, value: Any = None, **more: Any) 
 
 
 def json_file(flag: str, about: str = "") -> dict[str, Any]:
-    """Return the mark of a field that a JSON file holds under its name, with the others of the same flag."""
+    """Return the mark of a field that a JSON file has, with the other fields of the flag."""
     return _mark("file", flag=flag, about=about)
 
 
@@ -59,7 +60,7 @@ def unoffered(default: Any = None) -> dict[str, Any]:
 
 
 def also(*names: str) -> dict[str, Any]:
-    """Return the mark of a field that is taken under other names too, such as those that a design document gives it."""
+    """Return the mark of a field with other accepted names, such as those of a design document."""
     return {ALSO: list(names)}
 
 

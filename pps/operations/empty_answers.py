@@ -1,4 +1,4 @@
-"""What an answer with nothing in it says: that there is nothing, and what to do next, as a tool and as a command."""
+"""Texts of empty answers: that there is nothing, and what to do next, as a tool and a command."""
 
 from __future__ import annotations
 

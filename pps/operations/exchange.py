@@ -1,4 +1,4 @@
-"""What comes from files of this machine and goes to them, for the owner: imports, exports, followed folders."""
+"""Imports, exports and followed folders: operations of the owner on files of this machine."""
 
 from __future__ import annotations
 

@@ -81,12 +81,13 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Attack:
-    """A call for ``pps verify-isolation``, made by one throw-away entity with what another one owns.
+    """A call for ``pps verify-isolation``, by one throw-away entity with another's items.
 
     Attributes:
         operation: Of the feature.
-        arguments: As a client sends them. The text ``{id}`` stands for an id of the other entity (of its rows, turns
-            and nodes, each in turn), ``{mark}`` for a word that only the calling entity knows.
+        arguments: As a client sends them. The text ``{id}`` stands for an id of the other entity
+            (of its rows, turns and nodes, each in turn), ``{mark}`` for a word that only the
+            calling entity knows.
     """
 
     operation: str

@@ -237,7 +237,7 @@ class ForgottenLines:
 
 
 def forgotten_for_model(value: Forgotten, _: Input) -> ModelView:
-    """Return what went, with the ids: what a dry run would take is to be shown before it is done."""
+    """Return the forgotten items with their ids; those of a dry run are shown before it is done."""
     groups = {
         name: ids
         for name in ("turns", "facts", "facts_kept", "nodes", "anchors", "no_longer_restorable")
@@ -285,8 +285,8 @@ async def forget(memory: Memory, request: ForgetSoftlyInput) -> Forgotten:
 
     With soft=true they can be restored. By default it is a dry run: it returns what would be
     forgotten, and in 'mentions' what else mentions it and would stay. Show that to the person, and
-    only then call again with {dry_run=false} and the ids in 'asked'. {along} forgets mentions too. Do
-    not forget a fact that merely changed: replace it by remember with 'invalidates'.
+    only then call again with {dry_run=false} and the ids in 'asked'. {along} forgets mentions too.
+    Do not forget a fact that merely changed: replace it by remember with 'invalidates'.
     """
     if request.soft and request.keep:
         raise InvalidRequest(

@@ -1,4 +1,4 @@
-"""Looking at an entity's graph without a question: around a node, and what changed between two moments."""
+"""An entity's graph without a question: the surroundings of a node, and changes in a period."""
 
 from __future__ import annotations
 
@@ -234,7 +234,7 @@ def around_for_model(view: Around, request: AroundInput) -> ModelView:
 
 
 def changes_for_model(view: ChangesView, _: Input) -> ModelView:
-    """Return the facts as lines, as many as have room: what was replaced, then what began, then what ended."""
+    """Return as many facts as have room, as lines: replaced ones, then begun, then ended ones."""
     pairs = [fact for pair in view.replaced for fact in (pair.old, pair.new)]
     facts = [*pairs, *view.opened, *view.closed]
     count = fitting(_fact_sizes(facts))

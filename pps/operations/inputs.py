@@ -1,8 +1,8 @@
-"""What the inputs of operations share: kinds of values, marks for the command line, no arguments at all.
+"""Shared by the inputs of operations: types of values, marks for the command line, no arguments.
 
-Inputs are strict: an unknown argument, a value of another type or a bound that is broken is refused. What clients
-spell otherwise (a list as JSON text, a number as text, camelCase) is read before: ``core.argument_reading``.
-No input can name an entity: it comes from the connection.
+Inputs are strict: an unknown argument, a value of another type or a bound that is broken is
+refused. What clients spell otherwise (a list as JSON text, a number as text, camelCase) is read
+before: ``core.argument_reading``. No input can name an entity: it comes from the connection.
 """
 
 from __future__ import annotations

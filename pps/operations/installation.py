@@ -128,7 +128,10 @@ def _server(home: Path, run: RunFile) -> ServerState:
 
 
 def outlines_in(database: Database, entries: Collection[Entry]) -> dict[str, Outline | str]:
-    """Return name → how the memory stands, or why that cannot be read, of those that lie in a database. Blocks."""
+    """Return name → the memory's state, or why it cannot be read, for memories in a database.
+
+    Blocks.
+    """
     found: dict[str, Outline | str] = {}
     for entry in entries:
         if entry.store == "postgresql" and not entry.archived:
@@ -216,6 +219,6 @@ def _entity_line(entity: EntityState) -> str:
 
 
 def state_answer(state: InstallationState, zone: tzinfo) -> tuple[dict[str, JSON], str]:
-    """Return a state as JSON data and as text with times of a zone, as the operation ``status`` answers."""
+    """Return a state as JSON data and as text in a zone, as the operation ``status`` does."""
     data = TypeAdapter(InstallationState).dump_python(state, mode="json", exclude_none=True)
     return data, state_words(on_clock(state, zone))

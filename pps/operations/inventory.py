@@ -83,7 +83,7 @@ _LEGEND = (
 
 
 def schema_words(value: Schema) -> str:
-    """Return a schema as text: the kinds by layer with their fields, then relations, life cycles and actors."""
+    """Return a schema as text: kinds by layer with fields, relations, life cycles and actors."""
     lines: list[str] = [_LEGEND] if value.kinds else []
     layer = None
     for kind in value.kinds:

@@ -1,4 +1,4 @@
-"""Nodes, facts, turns and episodes as answers show them: as data, as a line for a model, and as text.
+"""Nodes, facts, turns and episodes in answers: as data, as a line for a model, and as text.
 
 Fields that do not apply are left out of the JSON. Times are ISO 8601 in UTC.
 """
@@ -156,7 +156,7 @@ def node_view(node: Node) -> NodeView:
 def fact_view(
     fact: Fact, names: Mapping[str, str], superseded_by: Successor | None = None
 ) -> FactView:
-    """Return the view of a fact, with the names of its ends where they are known, and what took its place."""
+    """Return the view of a fact, with the known names of its ends, and what superseded it."""
     return FactView(
         id=fact.uuid,
         text=fact.text,

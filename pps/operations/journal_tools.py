@@ -1,4 +1,4 @@
-"""An entity's journal as it looks at it itself: what was said and what was made of it, and its jobs."""
+"""An entity's journal for the entity itself: its turns, their results, and its jobs."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _MOST_SHOWN = 2_000
 _LINE = 200
 _FACTS_SHOWN = 3
 _SESSIONS_SHOWN = 20
-"""Bounds of what a model gets: characters of a turn and of a line, facts of a turn, sessions listed."""
+"""Bounds for a model: characters of a turn and of a line, facts of a turn, sessions."""
 
 
 class TurnsInput(Input):
@@ -113,8 +113,8 @@ class ListedTurn:
 
     ``skipped`` is what was left out of what was given with it or found in it, and why.
 
-    ``turn.content`` is at most 2,000 characters, and ``cut`` tells where it was longer: ``get`` has the whole.
-    ``cursor`` continues the list after this turn.
+    ``turn.content`` is at most 2,000 characters, and ``cut`` tells where it was longer: ``get`` has
+    the whole. ``cursor`` continues the list after this turn.
     """
 
     turn: TurnView
@@ -217,7 +217,7 @@ class TurnLines:
 
 
 def turns_for_model(value: Turns, _: Input) -> ModelView:
-    """Return as many turns as have room, each in a line with what was made of it, and the cursor after them."""
+    """Return lines of as many turns as have room, with their results, and the next cursor."""
     sessions = value.sessions[:_SESSIONS_SHOWN]
     lines = tuple(map(_listed_line, value.turns))
     room = (

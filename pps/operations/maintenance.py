@@ -314,9 +314,10 @@ def _kept_text(report: MoveReport) -> str:
 async def move(app: App, request: MoveInput, progress: Progress | None) -> MoveReport:
     """Moves an entity's memory into PostgreSQL, or back into a file: everything is copied, compared, then used there.
 
-    It waits until nobody uses the memory; calls that come meanwhile wait for it. Killed at any moment, exactly one store
-    is the memory, and the same command finishes it. The store that it was in keeps it as it was: drop_source erases that,
-    and so does the first forgetting for good. Indexes and anchors stay on this machine.
+    It waits until nobody uses the memory; calls that come meanwhile wait for it. Killed at any
+    moment, exactly one store is the memory, and the same command finishes it. The store that it was
+    in keeps it as it was: drop_source erases that, and so does the first forgetting for good.
+    Indexes and anchors stay on this machine.
     """
     if bool(request.to) == request.drop_source:
         raise InvalidRequest("to", "say where to, or drop_source")

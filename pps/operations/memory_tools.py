@@ -383,7 +383,7 @@ class ReadItems:
 
 
 def continued_items(items: Sequence[ItemView], cursor: str) -> tuple[ItemView, ...]:
-    """Return the items that a page begins with, the first from the character on at which the page before ended.
+    """Return the items of a page, the first from the character where the last page ended.
 
     Raises:
         InvalidRequest: The cursor is none of a page of these items, or the item has changed since.

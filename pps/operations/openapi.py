@@ -1,4 +1,4 @@
-"""The OpenAPI document (3.1) of some operations: what ``POST /v1/{operation}`` takes and answers."""
+"""The OpenAPI document (3.1) of operations: input and output of ``POST /v1/{operation}``."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def document(operations: Iterable[AnyOperation]) -> dict[str, Any]:
 
 
 def _with_nulls(schema: Any) -> Any:
-    """Return a schema of arguments that says what ``Operation.parse`` does: a null counts as left out."""
+    """Return a schema of arguments in which null is allowed, since ``Operation.parse`` skips it."""
     if isinstance(schema, list):
         return [_with_nulls(item) for item in cast("list[Any]", schema)]
     if not isinstance(schema, dict):

@@ -1,4 +1,4 @@
-"""Packs of kinds: which there are, what they say, whose they are, and what is wrong in a file of one's own."""
+"""Packs of kinds: their list, their content, their entities, and the mistakes in own files."""
 
 from __future__ import annotations
 

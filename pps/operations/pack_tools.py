@@ -1,4 +1,4 @@
-"""Tools of a pack: other names of generic operations, with what they fix, for the entities that have the pack alone."""
+"""Tools of a pack: other names of generic operations, for the entities that have the pack."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from pps.records.kind_models import KindModels
 from pps.records.named_query import Query
 
 TYPED = "-typed"
-"""What follows a pack's name in the toolset of its generated tools: one to create and one to change for each kind."""
+"""Suffix of the toolset of a pack's generated tools: create and change for each kind."""
 _SAVE = "record_save"
 _ASK = "record_ask"
 _OF_RECORD = frozenset(("title", "summary", "status", "tags"))
@@ -48,7 +48,7 @@ _PROVENANCE = {
 
 @dataclass(frozen=True, slots=True)
 class PackTool(Operation[Any, Any, Any]):
-    """A generic operation under a name of its own: the same act, without the arguments that are fixed.
+    """A generic operation under another name, without the arguments that are fixed.
 
     Attributes:
         dotted: Its name as the pack writes it, such as ``foundation.list.v2``.
@@ -261,7 +261,7 @@ class PackTools:
 
 
 def toolsets(packs: Iterable[KindPack]) -> tuple[str, ...]:
-    """Return the toolsets that packs bring: one of a pack's rows, one of the tools made from its kinds."""
+    """Return the toolsets of packs: one of a pack's rows, one of the tools made from its kinds."""
     named = [(pack.name, pack.name + TYPED) for pack in packs if not pack.open]
     return tuple(name for pair in named for name in pair)
 

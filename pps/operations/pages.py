@@ -1,4 +1,4 @@
-"""Pages of bounded size: how much of an answer a model gets at once, and where the next page begins.
+"""Pages of bounded size: how much of an answer a model gets, and where the next page begins.
 
 Sizes are characters of the JSON that a client shows its model.
 """
@@ -189,7 +189,7 @@ class ItemCursor:
         return f"{self.index}.{self.begins}.{self.digest}"
 
     def check(self, id_: str, text: str) -> None:
-        """Raise InvalidRequest unless the item is the one that the page before ended in, unchanged."""
+        """Raise InvalidRequest unless the item is the one of the last page's end, unchanged."""
         if self.digest != digest(id_, text) or self.begins > len(text):
             raise InvalidRequest(
                 "cursor",

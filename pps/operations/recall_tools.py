@@ -406,7 +406,7 @@ def pack_text(view: PackView) -> str:
 
 
 def recall_text_for_people(view: RecallView) -> str:
-    """Return the lists as a person reads them: with sources, and a text that several channels found stands once."""
+    """Return the lists for a person: with sources, and a text of several channels only once."""
     ids: set[str] = set()
     channels: dict[str, ChannelView] = {}
     for name, channel in view.channels.items():
@@ -485,7 +485,7 @@ def _explanation_lines(hit: HitView) -> Sequence[str]:
 
 
 def why_text(value: Why) -> str:
-    """Return what became of the expected one, then of each candidate, channel by channel, and what the words mean."""
+    """Return the fate of the expected item, then of each candidate by channel, and a legend."""
     lines = [
         f"Profile {value.profile}."
         + "".join(f" Only {perspective}." for perspective in value.filters)

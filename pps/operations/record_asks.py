@@ -237,7 +237,8 @@ async def graph_rank(memory: Memory, request: GraphRankInput) -> Ranking:
 async def record_ask(memory: Memory, request: RecordAskInput) -> RecordAnswer:
     """Use it for questions along relations: why something matters, what a goal serves, what is due, what contradicts.
 
-    Without {query} it lists the queries and their parameters. Returns records, each with a sentence and the path to it.
+    Without {query} it lists the queries and their parameters. Returns records, each with a sentence
+    and the path to it.
     """
     if request.query:
         answer = await memory.asks.ask(request.query, request.parameters)

@@ -206,7 +206,7 @@ async def _patiently(save: Callable[[], Awaitable[T]]) -> T:
 
 
 def _calls(rows: Sequence[_Row]) -> list[list[int]]:
-    """Return which rows are saved together: all of them by 200, then those with relations, once more."""
+    """Return the batches of rows: all of them by 200, then those with relations again."""
     related = [number for number, row in enumerate(rows) if row.given.relations]
     return [
         [*numbers[at : at + MAX_RECORDS]]
@@ -216,7 +216,7 @@ def _calls(rows: Sequence[_Row]) -> list[list[int]]:
 
 
 def _given(rows: Sequence[_Row], call: Sequence[int], *, related: bool) -> list[RecordGiven]:
-    """Return the records of a call: without their relations at first, with nothing else that changes them then."""
+    """Return the records of a call: first without their relations, then with nothing else."""
     if not related:
         return [replace(rows[number].given, relations=()) for number in call]
     return [replace(rows[number].given, expected_version=None) for number in call]
@@ -357,7 +357,7 @@ def _in_order(mistake: Skipped) -> list[str | int]:
 
 
 def _as_given(where: str, row: Mapping[str, JSON], kinds: Kinds) -> RecordGiven:
-    """Return a row as a save takes it: what is none of a record's own names is a relation or a field of its kind."""
+    """Return a row as a save takes it; other names than a record's are relations or fields."""
     relations = {relation.name for relation in kinds.relations()}
     kind = str(row.get("kind", ""))
     if not kind and not row.get("id"):

@@ -485,7 +485,7 @@ def _line(record: RecordView) -> str:
 
 
 def _below(record: RecordView) -> list[str]:
-    """Return the lines below a record of a list: the fields of a list of some fields, and what is above it."""
+    """Return the lines below a record in a list: its chosen fields, and the records above it."""
     fields = (record.fields or {}) if record.version is None else {}
     own = [f"{name}: {value_text(value)}" for name, value in fields.items()]
     above = [

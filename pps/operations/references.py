@@ -1,4 +1,4 @@
-"""References in an operation's texts: ``{limit}`` names a field of its input, ``{anchor_get}`` another operation.
+"""References in operations' texts: ``{limit}`` names an input's field, ``{get}`` an operation.
 
 ``{dry_run=false}`` names a field with the value that carries something out. Each interface spells a
 reference in its own terms: ``'limit'`` for tools and HTTP, ``--limit`` and `` `pps anchors get` ``
@@ -14,12 +14,15 @@ _REFERENCE = re.compile(r"\{([a-z]+(?:_[a-z]+)*)(=false)?\}")
 
 
 def spelled(text: str, spell: Callable[[str, str], str]) -> str:
-    """Return a text with each reference as ``spell`` has it, which takes the name and ``=false`` or nothing."""
+    """Return a text with each reference spelled by ``spell(name, suffix)``.
+
+    Suffix: ``=false`` or "".
+    """
     return _REFERENCE.sub(lambda match: spell(match[1], match[2] or ""), text)
 
 
 def for_tools(text: str) -> str:
-    """Return a text as models and HTTP clients read it: names in quotes, ``dry_run=false`` as it is."""
+    """Return a text for models and HTTP clients: names in quotes, ``dry_run=false`` unchanged."""
     return spelled(text, tool_name)
 
 

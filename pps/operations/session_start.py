@@ -1,4 +1,4 @@
-"""What a session begins with: the layers that are always loaded, the workload, and what it was given so far."""
+"""The start of a session: the loaded layers, the workload, and the session's earlier packs."""
 
 from __future__ import annotations
 

@@ -50,9 +50,12 @@ _MAX_UNKNOWN = 20
 _NAMES_SHOWN = 3
 _MAX_NAME_SHOWN = 100
 Audience: TypeAlias = Literal["entity", "member", "router", "runner", "operator", "owner"]
-"""Who may ask, and what the act is given: an entity its ``Memory``; one that is a member of a squad its ``Desk``;
-a router and a runner of tasks their ``Projects``; an operator and the owner of the machine (who may ask whatever all
-others may) the ``App``."""
+"""Who may call an operation, and the subject that its action gets.
+
+An entity acts on its ``Memory``, a member of a squad on its ``Desk``, a router and a runner of
+tasks on their ``Projects``, an operator on the ``App``. The machine's owner acts on the ``App``
+too, and may call all operations.
+"""
 Subject = TypeVar("Subject")
 In = TypeVar("In", bound=Input)
 Out = TypeVar("Out")
@@ -169,7 +172,7 @@ class Answer:
 
     @property
     def named(self) -> dict[str, JSON]:
-        """Return the data with the entity that answers and the time that was asked about, behind what it says."""
+        """Return the data with the answering entity and the time asked about at its end."""
         own = {"entity": self.entity, "as_of": self.as_of}
         return self.data | {
             name: value for name, value in own.items() if value and name not in self.data
@@ -198,9 +201,10 @@ class Operation(Generic[Subject, In, Out]):
     """One thing that can be asked.
 
     Attributes:
-        description: When to use it and what comes back, with references: see ``references``. Models read it.
-        words: Its output as text that a person or a model reads. How the next page is asked for, and how a
-            dry run is carried out, is data: each interface adds it in its own terms.
+        description: When to use it and what comes back, with references: see ``references``. Models
+            read it.
+        words: Its output as text that a person or a model reads. How the next page is asked for,
+            and how a dry run is carried out, is data: each interface adds it in its own terms.
         toolset: Which tools it is offered with.
         long: The act takes a third argument, a callback that is told how far it is.
         carried_through: A long one that leaves a memory out of use in its middle: it goes on when
@@ -290,7 +294,7 @@ class Operation(Generic[Subject, In, Out]):
         return answer
 
     def shown(self, value: Out, zone: tzinfo = UTC) -> Answer:
-        """Return an output as data, without the fields that do not apply, and as text with the times of a zone."""
+        """Return an output as data without fields that do not apply, and as text in a zone."""
         data = _adapter(self.output).dump_python(value, mode="json", exclude_none=True)
         return Answer(
             {self.items: data} if self.items else cast("dict[str, JSON]", data),
@@ -353,8 +357,9 @@ class Toolset:
     ) -> Callable[[Act[Subject, In, Out]], Operation[Subject, In, Out]]:
         """Return a decorator that makes a function an operation of its name.
 
-        Its docstring is the description, in which other operations and fields stand in braces; its second argument's type the input, its return type the
-        output; a third argument is told the progress.
+        Its docstring is the description, in which other operations and fields stand in braces; its
+        second argument's type the input, its return type the output; a third argument is told the
+        progress.
         """
 
         def made(act: Act[Subject, In, Out]) -> Operation[Subject, In, Out]:
@@ -410,7 +415,7 @@ def defined_in(*modules: ModuleType) -> tuple[AnyOperation, ...]:
 
 
 def plain(schema: Any, *, nulls: bool = False) -> Any:
-    """Return a JSON schema without titles, marks and (of inputs) nulls that stand for what may be left out.
+    """Return a JSON schema without titles, marks and, for inputs, the nulls of optional fields.
 
     A model reads every word of it.
     """
@@ -479,7 +484,7 @@ def unknown_argument(name: str, known: Iterable[str], above: Sequence[str] = ())
 
 
 def _refusal(error: ValidationError, model: type[Input]) -> InvalidRequest:
-    """Return what a validation refused: its first four problems, unknown names with the nearest known one."""
+    """Return the first four problems of a validation, unknown names with the nearest known one."""
     first, *more = [
         replace(problem, problem=_unknown_at(problem.path, shape_of(model)))
         if problem.unknown

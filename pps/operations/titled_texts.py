@@ -362,7 +362,7 @@ class HistoryLines:
 def continued_versions(
     versions: Sequence[VersionView], number: int, begins: int
 ) -> list[VersionView]:
-    """Return the versions that a page begins with, the first from a character of its diff and content on.
+    """Return the versions of a page, the first from a character of its diff and content on.
 
     Raises:
         InvalidRequest: There is no such version, or it is shorter.
@@ -401,7 +401,7 @@ def history_for_model(view: HistoryView, request: Input) -> ModelView:
 
 
 def _version_line(entry: VersionView, part: TextPart) -> VersionLines:
-    """Return a version with the first characters of its diff and then of its content, as many as the part has."""
+    """Return a version with the part's number of characters of its diff and then its content."""
     diff = entry.diff or ""
     content = entry.content or ""
     count = part.ends - part.begins

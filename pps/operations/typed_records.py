@@ -151,7 +151,7 @@ async def _page(
 def _by_horizon(
     kinds: Kinds, views: Sequence[shapes.RecordView], parents: Mapping[str, Sequence[Parent]]
 ) -> list[shapes.RecordView]:
-    """Return records with what is above each, in the packs' order of kinds, then by horizon, nearest first."""
+    """Return records with those above each, in the packs' order of kinds, then nearest horizon."""
     places = {kind.name: number for number, kind in enumerate(kinds)}
 
     def place(record: shapes.RecordView) -> tuple[int, int]:

@@ -1,4 +1,4 @@
-"""How a memory is: how much it holds, what became of texts, what it took, and whether it is well."""
+"""The state of a memory: its size, the state of texts, costs, and health."""
 
 from __future__ import annotations
 
