@@ -70,7 +70,9 @@ BEST_LINES = 5
 """Lines of a channel that answer a question, best first, if each has something to do with it."""
 
 # Retrievers agree on an item that is among the first two by words and by meaning, that shares half
-# of the words and at least two of them, and lies so many deviations above unrelated pairs.
+# of the words and at least two of them, and lies so many deviations above unrelated pairs. One
+# word is enough if it is all that a question about the speaker's own has ("Where do I live?"), and
+# the item is the nearest in meaning.
 _AGREED_RANK = 2
 _AGREED_SHARE = 0.5
 _AGREED_WORDS = 2
@@ -228,7 +230,8 @@ class _Floor:
         self._uncommon = _uncommon_words(search)
         # How many deviations the nearest of as many unrelated texts is expected above their mean.
         self._rise = math.sqrt(2 * math.log(max(_MIN_TURNS_COUNTED, turn_count)))
-        if _OWN_MATTERS.search(search.text):
+        self._is_own_matter = _OWN_MATTERS.search(search.text) is not None
+        if self._is_own_matter:
             self._rise -= _OWN_MATTER_BONUS
         self._nearness: dict[str, float] = {}
         self._name_nearness: dict[str, float] = {}
@@ -428,15 +431,15 @@ class _Floor:
     def _is_agreed(self, hit: Hit) -> bool:
         """Tell whether words and meaning both put a hit first, and it has enough of the words."""
         beyond = _AGREED_RANK + 1
+        has_one_word = self._is_own_matter and len(self._words) == 1
+        max_dense_rank = 1 if has_one_word else _AGREED_RANK
         if hit.ranks.get("bm25", beyond) > _AGREED_RANK:
             return False
-        if hit.ranks.get("dense", beyond) > _AGREED_RANK:
+        if hit.ranks.get("dense", beyond) > max_dense_rank:
             return False
+        min_words = 1 if has_one_word else max(_AGREED_WORDS, _AGREED_SHARE * len(self._words))
         shared = self._words & self._stems_of(hit)
-        return (
-            len(shared) >= max(_AGREED_WORDS, _AGREED_SHARE * len(self._words))
-            and self._nearness.get(_owner(hit), 0.0) >= _AGREED_NEARNESS
-        )
+        return len(shared) >= min_words and self._nearness.get(_owner(hit), 0.0) >= _AGREED_NEARNESS
 
     def _best_lines(
         self, channels: Mapping[ChannelName, Channel], hits: Sequence[Hit]

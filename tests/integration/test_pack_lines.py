@@ -94,6 +94,32 @@ async def test_a_question_that_retrievers_agree_on_is_answered_below_the_floor(o
     assert 1 <= sum(pack.sections.values()) <= 10
 
 
+async def test_a_question_of_one_word_about_the_speaker_is_answered_by_what_has_that_word(
+    app: App,
+) -> None:
+    turns = json.loads((LIFE / "turns.json").read_text())
+    read = json.loads((LIFE / "facts.json").read_text())
+    await app.create("jonas")
+    async with app.memory("jonas") as memory:
+        await tell(memory, [turn["text"] for turn in turns])
+        drafts = [
+            FactDraft(
+                "User" if row["subject"] == "Jonas" else row["subject"],
+                row["relation"],
+                row["object"],
+                row["text"],
+            )
+            for row in read
+        ]
+        await memory.remember("What is known of Jonas.", facts=drafts)
+        assert await memory.settled()
+        answered = await memory.sessions.pack("Where do I live?", "first")
+        unknown = await memory.sessions.pack("Where do I ski?", "second")
+        to_the_agent = await memory.sessions.pack("Where did you live?", "third")
+    assert "Gdansk" in answered.text
+    assert unknown.sections == to_the_agent.sections == {}
+
+
 async def test_advice_gets_at_most_three_preferences_and_an_idle_prompt_none(ops: Memory) -> None:
     more = [
         f"I really dislike {thing}."
