@@ -336,8 +336,9 @@ class Ambient:
             and turn.uuid not in (request.reader_has or ())
             and not (request.resumed and turn.session == request.session)
         ]
-        said = [turn for turn in new if turn.role != "tool" or not request.reader_has_session]
-        return tuple(reversed(said[: request.limit_per_layer]))
+        if request.reader_has_session:
+            new = [turn for turn in new if turn.role != "tool"]
+        return tuple(reversed(new[: request.limit_per_layer]))
 
 
 def _is_said_in(hit: Hit, turns: Set[str]) -> bool:
@@ -519,9 +520,9 @@ class Sessions:
         )
 
     async def given_today(self, limit: int) -> GivenToday:
-        """Return what agents were given since midnight in the entity's zone, with ``limit`` items of it.
+        """Return the totals of the packs for agents since midnight in the entity's zone.
 
-        The items are those of the latest packs of the session that was given something last.
+        The lines are up to ``limit`` items from the latest packs of the latest session.
         """
         since = self._journal.now().replace(hour=0, minute=0, second=0, microsecond=0)
         sessions = await self._journal.given.injected(since)
@@ -536,7 +537,7 @@ class Sessions:
 
     async def _packs_of(self, session: str, since: datetime) -> tuple[GivenPack, ...]:
         packs = await self._journal.given.packs(session, since, _MAX_PACKS_LISTED)
-        ids = list(dict.fromkeys(id_ for _, _, _, shown in packs for id_ in shown))
+        ids = list(dict.fromkeys(id_ for _, _, _, pack_ids in packs for id_ in pack_ids))
         lines = await self._lines([id_ for id_ in ids if is_uuid(id_)])
         for id_ in ids:
             if not is_uuid(id_):
@@ -546,9 +547,9 @@ class Sessions:
                 at,
                 "at its start" if occasion == "startup" else "at a prompt",
                 tokens,
-                tuple(lines[id_] for id_ in shown if id_ in lines),
+                tuple(lines[id_] for id_ in pack_ids if id_ in lines),
             )
-            for at, occasion, tokens, shown in packs
+            for at, occasion, tokens, pack_ids in packs
         )
 
     async def lines(self, ids: Sequence[str]) -> tuple[GivenLine, ...]:

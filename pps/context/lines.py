@@ -27,33 +27,31 @@ _SAME_SHARE = 0.6
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """One line as it is shown, and its folded words: no pack says the same twice."""
+    """One line of a pack as it is shown, and its folded words, by which repetitions are found."""
 
     text: str
-    said: str
+    words: str
 
     def says_the_same(self, other: Line) -> bool:
-        """Tell whether one of two lines has nothing to add to the other, or next to nothing."""
-        short, long = sorted((self.said, other.said), key=len)
+        """Tell whether the words of one line make up nearly all words of the other."""
+        short, long = sorted((self.words, other.words), key=len)
         return bool(short) and short in long and len(short) >= _SAME_SHARE * len(long)
 
 
 def trusted(line: Line, trust: str) -> Line:
-    """Return a line that says behind its id how far its sources are trusted, if known."""
-    return (
-        Line(f"{line.text[:-1]}, {trust}]", line.said)
-        if trust and line.text.endswith("]")
-        else line
-    )
+    """Return a line with the trust in its sources, if known, behind its id."""
+    if not trust or not line.text.endswith("]"):
+        return line
+    return Line(f"{line.text[:-1]}, {trust}]", line.words)
 
 
 def marked(line: Line, successor: Successor | None, zone: tzinfo = UTC) -> Line:
-    """Return a line that says before its id what took the place of what it says."""
+    """Return a line with its successor, if any, before its id."""
     if successor is None:
         return line
     mark = escaped(one_line(successor.mark(zone), LONGEST_MARK))
     text, bracket, id_ = line.text.rpartition(" [")
-    return Line(f"{text} ({mark}){bracket}{id_}", line.said)
+    return Line(f"{text} ({mark}){bracket}{id_}", line.words)
 
 
 def line_of(hit: Hit, zone: tzinfo = UTC) -> Line:

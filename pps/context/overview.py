@@ -165,7 +165,8 @@ class Overview:
     """What a person sees first of an entity.
 
     Attributes:
-        identity: The text of ``identity.md``, at most 4,000 characters; empty while it is the template.
+        identity: The text of ``identity.md``, at most 4,000 characters; empty while it is the
+            template.
         own_node: Id of the entity's own node.
         nodes: What matters now, at most eight of each group, the most important first.
         changes: What was learned or ended lately, at most eight, the newest first.
@@ -242,7 +243,7 @@ async def _current_nodes(
     facts: dict[str, Fact],
     own_node: str,
 ) -> tuple[CurrentNode, ...]:
-    """Return the nodes of the facts that hold; a fact counts half after 30 days in which more was said."""
+    """Return the nodes of the valid facts; the weight of a fact halves in 30 days with new turns."""
     moment = journal.now()
     scores: defaultdict[str, float] = defaultdict(float)
     about: defaultdict[str, list[StatedFact]] = defaultdict(list)

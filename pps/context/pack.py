@@ -398,8 +398,8 @@ def _hits(request: PackRequest) -> dict[str, list[Hit]]:
         for name in channels
     }
     hits["facts"] = _facts_that_stand(request, hits)
-    said = hits["episodes"]
-    hits["summaries"] = [hit for hit in said if _is_summary(hit)]
+    turns = hits["episodes"]
+    hits["summaries"] = [hit for hit in turns if _is_summary(hit)]
     hits["instructions"] = []
     hits["preferences"] = []
     answers: list[Hit] = []
@@ -407,7 +407,7 @@ def _hits(request: PackRequest) -> dict[str, list[Hit]]:
         into = hits[OWN[kind]] if kind in OWN else answers
         into += [hit for hit in statements if hit.id not in recent]
     answer_ids = {hit.id for hit in answers}
-    others = [hit for hit in said if not _is_summary(hit) and hit.id not in answer_ids]
+    others = [hit for hit in turns if not _is_summary(hit) and hit.id not in answer_ids]
     hits["episodes"] = [*answers, *others]
     return hits
 
@@ -466,7 +466,7 @@ def _turn_line(request: PackRequest, turn: Turn) -> Line:
 
 
 def _ids_said(request: PackRequest, draft: _Draft) -> tuple[str, ...]:
-    """Return the ids of the items that the text says, itself or by a line that says the same."""
+    """Return the ids of the items in the text: included, or left out as repetitions of a line."""
     ids = {name: [hit.id for hit in hits] for name, hits in _hits(request).items()}
     ids["records"] = [id_ for id_, _ in request.records]
     ids["instructions"] += [turn.uuid for turn in request.instructions]
@@ -474,11 +474,11 @@ def _ids_said(request: PackRequest, draft: _Draft) -> tuple[str, ...]:
     ids["summaries"] += [turn.uuid for turn in request.summaries]
     for section in ("explored", "pool"):
         ids[section] = [id_ for id_, _ in request.about.get(section, ())]
-    said: list[str] = []
+    in_text: list[str] = []
     for name, section_ids in ids.items():
         indexes = sorted(draft.included[name] | draft.repeated[name])
-        said += [section_ids[index] for index in indexes]
-    return tuple(said)
+        in_text += [section_ids[index] for index in indexes]
+    return tuple(in_text)
 
 
 # ---- The frame ----

@@ -1,4 +1,4 @@
-"""What the core asks of topics, which a feature provides: sections of packs, and looking for topics after a session."""
+"""The interface of topics, which a feature provides: sections of packs, and finding topics."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from pps.recall.search import Sources
 
 
 class TopicSections(Protocol):
-    """Makes the sections of a pack that topics are needed for."""
+    """Makes the sections of a pack that come from topics."""
 
     async def about(
-        self, found: Recall, session: str, wanted: Sequence[str]
+        self, recall: Recall, session: str, wanted: Sequence[str]
     ) -> tuple[Recall, Mapping[str, Sequence[tuple[str, Line]]]]: ...
 
 
@@ -34,10 +34,10 @@ MakeTopics: TypeAlias = Callable[[Sources, str, tuple[str, ...]], TopicsOfMemory
 
 
 class ProvidedTopics:
-    """The topics of an entity, made when they are first needed; there are none while no feature provides them.
+    """The topics of an entity, created when first needed; none while no feature provides them.
 
     Attributes:
-        in_hooks: The sections that packs of agents' hooks have, by the settings.
+        in_hooks: The sections in the packs of agents' hooks, by the settings.
     """
 
     def __init__(
@@ -61,24 +61,25 @@ class ProvidedTopics:
         return topics
 
     async def about(
-        self, found: Recall, session: str, wanted: Sequence[str]
+        self, recall: Recall, session: str, wanted: Sequence[str]
     ) -> tuple[Recall, Mapping[str, Sequence[tuple[str, Line]]]]:
-        """Return what was found, the most relevant first, and ids and lines of the wanted sections.
+        """Return a recall ordered by relevance, and the ids and lines of the wanted sections.
 
-        Without topics both are as they were: what was found, and no section.
+        Without topics the recall is unchanged and there is no section.
         """
         topics = self._current()
         if topics is None:
-            return found, {}
-        return await topics.injecting.about(found, session, wanted)
+            return recall, {}
+        return await topics.injecting.about(recall, session, wanted)
 
     def begin(self) -> None:
-        """Look for topics beside all else, where there are any to look for."""
-        if (topics := self._current()) is not None:
+        """Start finding topics in the background, if a feature provides them."""
+        topics = self._current()
+        if topics is not None:
             topics.begin()
 
     async def stop(self) -> None:
-        """End what ``begin`` began."""
+        """Stop the background work."""
         if self._made is not None:
             await self._made.stop()
 

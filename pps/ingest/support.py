@@ -1,4 +1,4 @@
-"""What a fact owes to the texts that say it: a changed text takes it back, one that says it lets it hold."""
+"""Provenance of facts: an edited text retracts facts; a text that states one supports it again."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ _WORD = re.compile(r"[^\W_]+")
 _SHORT = re.compile(r"['’](?:s|m|d|t|ve|re|ll)\b")
 _ENDING = re.compile(r"(?<=\w\w\w)(?:ing|ed|es|s)$")
 _IDLE_WORDS = """
-a an the is are was were be been am has have had do does did and of in on at to for from with as by that this now it
-its his her their our my i he she they we you really still also just too so very currently
+a an the is are was were be been am has have had do does did and of in on at to for from with as
+by that this now it its his her their our my i he she they we you really still also just too so very currently
 called named
 """
 _IDLE = frozenset(_IDLE_WORDS.split())
 
 
 def adds_nothing(text: str, fact: Fact, names: Sequence[str]) -> bool:
-    """Tell whether a statement has no word that is not in a fact, in the names of its ends or in its relation."""
+    """Tell whether all words of a text are in a fact, the names of its ends or its relation."""
     known = content_words(" ".join((fact.text, fact.relation.replace("_", " "), *names)))
     return content_words(text) <= known
 
 
 def content_words(text: str) -> set[str]:
-    """Return the words of a text that carry meaning, without their endings."""
+    """Return the content words of a text, without their endings."""
     return {
         _ENDING.sub("", word)
         for word in _WORD.findall(_SHORT.sub("", fold(text)))
@@ -44,7 +44,7 @@ def content_words(text: str) -> set[str]:
 
 
 def taken_back(fact: Fact) -> bool:
-    """Tell whether a fact ended because the one text that said it was changed."""
+    """Tell whether a fact is retracted: the only text that stated it was edited."""
     return (
         fact.kind == "fact" and fact.invalid_at is not None and fact.invalid_at == fact.expired_at
     )
@@ -53,27 +53,30 @@ def taken_back(fact: Fact) -> bool:
 def supports_left(
     fact: Fact, ties: Mapping[str, frozenset[str]], lost: Collection[str]
 ) -> tuple[str, ...]:
-    """Return the episodes that still support a fact when some turns are lost; empty when none does.
+    """Return the episodes that still support a fact when some turns are lost; empty for none.
 
     Args:
-        fact: As it was.
-        ties: Turn that holds the fact → the other turns that it needs for that. Such a turn supports it only as long
-            as all of them are there, and they do only with it.
-        lost: Turns that are forgotten, or say something else.
+        fact: The fact with its present episodes.
+        ties: Turn that states the fact → the other turns that it needs for that. These turns
+            support the fact only together.
+        lost: Turns that are forgotten, or no longer state the fact.
     """
-    together = [{holder, *needs} for holder, needs in ties.items()]
-    whole = [turns for turns in together if turns.isdisjoint(lost)]
-    tied = set[str]().union(*together)
-    kept = set[str]().union(*whole)
+    tied: set[str] = set()
+    intact: set[str] = set()
+    for holder, needs in ties.items():
+        together = {holder, *needs}
+        tied |= together
+        if together.isdisjoint(lost):
+            intact |= together
     return tuple(
-        one
-        for one in dict.fromkeys(fact.episodes)
-        if one not in lost and (one in kept or one not in tied)
+        turn
+        for turn in dict.fromkeys(fact.episodes)
+        if turn not in lost and (turn in intact or turn not in tied)
     )
 
 
 def broken_holders(ties: Mapping[str, frozenset[str]], lost: Collection[str]) -> set[str]:
-    """Return the turns that hold a fact no more since they need one of those that are lost."""
+    """Return the turns that no longer state a fact because a turn that they need is lost."""
     return {
         holder
         for holder, needs in ties.items()
@@ -89,15 +92,16 @@ def take_back(
     *,
     closed_by_others: bool = False,
 ) -> Fact:
-    """Return a fact as it is once a text says it no more: without that support, or ended when nothing else says it.
+    """Return a fact without the support of a turn; retracted when no other turn supports it.
 
-    Relations, and facts that had ended before ``at``, stay as they are when nothing else supports them; one that other
-    statements had ended (``closed_by_others``) keeps its end and is taken back: nothing opens it again. ``ties`` as
-    ``supports_left``.
+    Relations, and facts that had ended before ``at``, then stay as they are. A fact that other
+    statements had ended (``closed_by_others``) is retracted with its present end, so that nothing
+    opens it again. ``ties`` as in ``supports_left``.
     """
     if fact.kind != "fact":
         return fact
-    if others := supports_left(fact, ties or {}, {turn}):
+    others = supports_left(fact, ties or {}, {turn})
+    if others:
         return replace(fact, episodes=others)
     ended = fact.expired_at is not None if fact.invalid_at is None else fact.invalid_at <= at
     if ended and closed_by_others and fact.invalid_at is not None:
@@ -106,7 +110,7 @@ def take_back(
 
 
 def said_by(fact: Fact, turn: str) -> Fact:
-    """Return a fact as it is once a text says it: supported by that text, once, and no longer taken back."""
+    """Return a fact with the support of a turn; a retracted fact is open again."""
     if taken_back(fact):
         return replace(fact, invalid_at=None, expired_at=None, episodes=(turn,))
     return replace(fact, episodes=tuple(dict.fromkeys((*fact.episodes, turn))))
@@ -115,10 +119,13 @@ def said_by(fact: Fact, turn: str) -> Fact:
 async def with_days(
     facts: Sequence[Fact], client: IsolatedGraphitiClient, journal: Journal
 ) -> list[Fact]:
-    """Return facts of the graph, those without a day from the first text that says them on; the graph has it then."""
+    """Return facts with a beginning: an undated fact begins with the first turn that states it.
+
+    New beginnings are saved to the graph.
+    """
     undated = [fact for fact in facts if fact.kind == "fact" and fact.valid_at is None]
-    said = await journal.turns(list({turn for fact in undated for turn in fact.episodes}))
-    days = {turn.uuid: turn.occurred_at for turn in said}
+    turns = await journal.turns(list({turn for fact in undated for turn in fact.episodes}))
+    days = {turn.uuid: turn.occurred_at for turn in turns}
     begun: dict[str, Fact] = {}
     for fact in undated:
         first = min((days[turn] for turn in fact.episodes if turn in days), default=None)
@@ -131,12 +138,13 @@ async def with_days(
 
 @dataclass(frozen=True, slots=True)
 class OldWords:
-    """What the graph has of a text from before it was changed.
+    """The graph's data from the old version of an edited text.
 
     Attributes:
         facts: Uuids of the facts that it supports.
-        mentioned: Uuids of the nodes that it mentions; alone: those that nothing else mentions and no fact joins.
-        stay: Whether the old words are the beginning of the new ones: a paragraph was added, and they hold on.
+        mentioned: Uuids of the nodes that it mentions.
+        alone: Those of them that no other episode mentions and no fact joins.
+        stay: Whether a paragraph was added behind the old text, so that all in it stays valid.
         closed_by_others: Those of the facts that other statements have closed.
     """
 
@@ -150,12 +158,15 @@ class OldWords:
 async def load_old_words(
     client: IsolatedGraphitiClient, journal: Journal, known: Batch, jobs: Sequence[Job]
 ) -> dict[str, OldWords]:
-    """Return turn → its old words, for each job whose text was changed; add the facts that it supports to a batch."""
-    again = {
-        job.turn.uuid: job.turn for job in jobs if job.attempts > 1
-    }  # a change is never a job's first start
-    before = {one.uuid: one.content for one in await client.episodes(list(again))} if again else {}
-    changed = [turn for turn in before if before[turn] != again[turn].content]
+    """Return turn → its old words, for each job whose text was edited.
+
+    The facts that the old texts support are added to the batch ``known``.
+    """
+    # An edit is never the first attempt of a job.
+    retried = {job.turn.uuid: job.turn for job in jobs if job.attempts > 1}
+    episodes = await client.episodes(list(retried)) if retried else []
+    before = {episode.uuid: episode.content for episode in episodes}
+    changed = [turn for turn in before if before[turn] != retried[turn].content]
     if not changed:
         return {}
     known.known_ties = await journal.ties.needing(changed)
@@ -166,7 +177,8 @@ async def load_old_words(
     known.stored.update((fact.uuid, fact) for fact in facts)
     mentioned = await client.mentioned_nodes(changed)
     alone = await _alone(client, mentioned)
-    closed = {one.fact for one in await journal.closings.of([fact.uuid for fact in facts])}
+    closings = await journal.closings.of([fact.uuid for fact in facts])
+    closed = {closing.fact for closing in closings}
     return {
         turn: OldWords(
             tuple(
@@ -176,7 +188,7 @@ async def load_old_words(
             ),
             tuple(mentioned.get(turn, ())),
             tuple(node for node in mentioned.get(turn, ()) if node in alone),
-            _goes_on(before[turn], again[turn]),
+            _extends(before[turn], retried[turn]),
             frozenset(closed),
         )
         for turn in changed
@@ -184,18 +196,19 @@ async def load_old_words(
 
 
 def plan_rewording(batch: Batch, job: Job, old: OldWords) -> None:
-    """Plan what becomes of a text's old words, once all that its new ones say is planned.
+    """Plan the retractions of an edited text, after all that its new version states is planned.
 
-    A node that nothing else mentions and no fact joins keeps its mention: forgetting the text must find it.
+    A node that only this text mentions and no fact joins keeps its mention: forgetting the text
+    must find it.
     """
     turn = job.turn.uuid
     batch.reworded.add(turn)
-    said = set(batch.episodes[turn].facts)
+    stated = set(batch.episodes[turn].facts)
     for uuid in () if old.stay else old.facts:
         fact = batch.fact(uuid)
         ties = batch.known_ties.get(uuid, {})
         batch.reread |= broken_holders(ties, {turn})
-        if fact is None or uuid in said:
+        if fact is None or uuid in stated:
             continue
         is_closed = uuid in old.closed_by_others
         after = take_back(fact, turn, batch.at, ties, closed_by_others=is_closed)
@@ -215,7 +228,7 @@ def _needs(ties: Ties, fact: str, turn: str) -> bool:
 async def _alone(
     client: IsolatedGraphitiClient, mentioned: Mapping[str, Sequence[str]]
 ) -> set[str]:
-    """Return the nodes that are mentioned by one episode and that no fact joins."""
+    """Return the nodes that one episode mentions and no fact joins."""
     mentions = await client.episodes_of_nodes(
         list({node for nodes in mentioned.values() for node in nodes})
     )
@@ -228,5 +241,5 @@ async def _alone(
     return set(once) - joined
 
 
-def _goes_on(before: str, turn: Turn) -> bool:
+def _extends(before: str, turn: Turn) -> bool:
     return turn.content.startswith(before.rstrip("\n") + _PARAGRAPH)
