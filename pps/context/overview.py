@@ -243,7 +243,7 @@ async def _current_nodes(
     facts: dict[str, Fact],
     own_node: str,
 ) -> tuple[CurrentNode, ...]:
-    """Return the nodes of the valid facts; the weight of a fact halves in 30 days with new turns."""
+    """Return the nodes of valid facts; a fact 30 days older than the newest counts half."""
     moment = journal.now()
     scores: defaultdict[str, float] = defaultdict(float)
     about: defaultdict[str, list[StatedFact]] = defaultdict(list)

@@ -22,8 +22,8 @@ _SHORT = re.compile(r"['’](?:s|m|d|t|ve|re|ll)\b")
 _ENDING = re.compile(r"(?<=\w\w\w)(?:ing|ed|es|s)$")
 _IDLE_WORDS = """
 a an the is are was were be been am has have had do does did and of in on at to for from with as
-by that this now it its his her their our my i he she they we you really still also just too so very currently
-called named
+by that this now it its his her their our my i he she they we you really still also just too so
+very currently called named
 """
 _IDLE = frozenset(_IDLE_WORDS.split())
 
