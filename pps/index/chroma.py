@@ -1,4 +1,4 @@
-"""The seam to Chroma: a quiet client, narrow types, its errors mapped to ours, and what it may not save."""
+"""The seam to Chroma: a quiet client, narrow types, errors of PPS, and blanking of its files."""
 
 from __future__ import annotations
 
@@ -22,10 +22,11 @@ HNSW: Mapping[str, str | int] = {
     "ef_construction": 150,
     "ef_search": 400,
 }
-"""On 100,000 sentences embedded by MiniLM, 99 % of the ten nearest are found for questions that name things and for
-vectors near a sentence's, and nine in ten for questions of random words, which are far from all. An
-``ef_construction`` of 100 takes a sixth less time to write and needs an ``ef_search`` of 600, half as much again for
-every query, to find as many; 32 neighbours find no more. Measured by ``scripts/bench scale --only nearest``."""
+"""On 100,000 sentences embedded by MiniLM, 99 % of the ten nearest are found for questions that
+name things and for vectors near a sentence's, and nine in ten for questions of random words, which
+are far from all. An ``ef_construction`` of 100 takes a sixth less time to write and needs an
+``ef_search`` of 600, half as much again for every query, to find as many; 32 neighbours find no
+more. Measured by ``scripts/bench scale --only nearest``."""
 
 Number = bool | int | float | str
 
@@ -112,15 +113,15 @@ def open_client(folder: Path) -> ChromaClient:
         try:
             return cast(ChromaClient, chromadb.PersistentClient(str(folder), settings=settings))
         except BaseException:
-            # A system whose start failed stays registered under its path, and the next client of that
-            # path would be given it, unstarted.
+            # A system whose start failed stays registered under its path, and the next client of
+            # that path would be given it, unstarted.
             systems = SharedSystemClient._identifier_to_system  # pyright: ignore[reportPrivateUsage]  # noqa: SLF001 - no public way
             systems.pop(str(folder), None)
             raise
 
 
 def _import_quietly() -> None:
-    """Import chromadb, which reads settings while it is imported, from plain words such as ``MIGRATIONS``."""
+    """Import chromadb; its import reads settings from plain words such as ``MIGRATIONS``."""
     logging.getLogger("chromadb").setLevel(logging.ERROR)
     try:
         with loading():
@@ -149,7 +150,7 @@ def chroma_errors(folder: Path) -> Generator[None]:
 
 
 def _is_chromas(error: BaseException) -> bool:
-    """Tell whether Chroma raised it; a panic of its Rust half is a BaseException without an importable class."""
+    """Tell whether Chroma raised it; a panic of its Rust code has no importable class."""
     if (
         isinstance(error, OSError | ValueError | RuntimeError)
         or type(error).__name__ == "PanicException"
@@ -159,11 +160,11 @@ def _is_chromas(error: BaseException) -> bool:
 
 
 class Blanking:
-    """Makes zero what the files of one Chroma folder hold beyond their rows; call it while nothing is written there.
+    """Zeroes what the files of a Chroma folder hold beyond their rows; call it between writes.
 
-    It is memory of this process that nobody meant to save. hnswlib saves the lengths of all rows that it has room for,
-    and never clears that room: the bytes behind the last row may be of any text that this process has held, a secret or
-    another entity's words.
+    It is memory of this process that nobody meant to save. hnswlib saves the lengths of all rows
+    that it has room for, and never clears that room: the bytes behind the last row may be of any
+    text that this process has held, a secret or another entity's words.
     """
 
     def __init__(self, folder: Path) -> None:

@@ -1,8 +1,9 @@
-"""Vectors of a collection in memory, found by scanning them: nearly exact, and quick to some 100,000.
+"""Vectors of a collection in memory, found by scanning: nearly exact, and fast up to 100,000.
 
-Up to 8,192 rows every one is scored. Of more, the codes (``SimHash``) are compared, and the rows whose
-codes are nearest are scored: of 100,000 sentences embedded by MiniLM that finds the ten nearest in 99 of 100 cases,
-even for questions far from all of them, in a third of the time that a graph of neighbours takes to find nine in ten.
+Up to 8,192 rows every one is scored. Of more, the codes (``SimHash``) are compared, and the rows
+whose codes are nearest are scored: of 100,000 sentences embedded by MiniLM that finds the ten
+nearest in 99 of 100 cases, even for questions far from all of them, in a third of the time that a
+graph of neighbours takes to find nine in ten.
 """
 
 from __future__ import annotations
@@ -28,8 +29,8 @@ _ALL_SCORED = 8_192
 _SHARE = 25
 _TIMES = 10
 _MOST_SCORED = 2_000
-"""Of more, so many of those with the nearest codes are scored: one in 25, between 10 and 30 for each that is wanted,
-and up to 2,000 however few are wanted."""
+"""Of more, so many of those with the nearest codes are scored: one in 25, between 10 and 30 for
+each that is wanted, and up to 2,000 however few are wanted."""
 _AS_QUICK = 4
 """Scoring so many rows takes as long as comparing codes and scoring one of them."""
 _AT_ONCE = 1_000
@@ -48,7 +49,9 @@ Codes: TypeAlias = NDArray[np.uint64]
 
 
 class FlatIndex:
-    """Unit vectors by key. One writer at a time; readers may run beside it, and see a row once it is there.
+    """Unit vectors by key. One writer at a time; readers may run beside it.
+
+    A reader sees a row once it is written.
 
     Args:
         dimension: Of the vectors.
@@ -67,7 +70,7 @@ class FlatIndex:
         self._rows.code()
 
     def load(self, keys: Sequence[RowKey], matrix: Matrix) -> None:
-        """Do as ``put``, but leave codes for later, when ``code`` makes many at once; till then every row is scored."""
+        """Put rows without codes, which ``code`` makes later; until then every row is scored."""
         rows = self._rows
         if len(rows.keys) + len(keys) > len(rows.units):
             rows = rows.copy(len(keys))
@@ -83,7 +86,7 @@ class FlatIndex:
         self._rows.remove(list(keys))
 
     def hits(self, probe: Vector, k: int, allowed: AbstractSet[str] | None) -> list[VectorHit]:
-        """Return the best owners, best first: more and more rows are taken until they are of ``k`` owners or all."""
+        """Return the ``k`` best owners, best first; ranks more and more rows until they suffice."""
         n = k
         while True:
             hits = self.nearest(probe, n, allowed)
@@ -92,7 +95,7 @@ class FlatIndex:
             n *= 2
 
     def nearest(self, probe: Vector, n: int, owners: AbstractSet[str] | None = None) -> Scored:
-        """Return the ``n`` rows most like a probe with their cosine, best first; fewer only when no more exist.
+        """Return the ``n`` rows most like a probe with their cosine, best first; or all.
 
         Args:
             probe: Shape (dimension,).
@@ -118,7 +121,7 @@ class FlatIndex:
 
 
 def _most(n: int, size: int) -> int:
-    """Return of how many rows with the nearest codes the cosine is worked out, to find ``n`` of ``size``."""
+    """Return the number of rows with the nearest codes to score, to find ``n`` of ``size``."""
     return min(max(3 * _TIMES * n, _MOST_SCORED), max(_TIMES * n, size // _SHARE))
 
 
@@ -171,7 +174,7 @@ class _Rows:
         self._enter(keys)
 
     def code(self, workers: Executor | None = None) -> None:
-        """Make codes of all rows, once there are more than are all scored; those that come later get theirs as they do.
+        """Make codes of all rows once there are too many to score; later rows get theirs at once.
 
         Args:
             workers: To make many at once; None makes them here.
@@ -240,7 +243,7 @@ class _Rows:
         return self.best(self.near(unit, _most(n, len(places)), places), unit, n)
 
     def near(self, unit: Vector, most: int, places: _Places) -> _Places:
-        """Return those of the places whose codes are the ``most`` nearest, or all when scoring them is as quick."""
+        """Return the places of the ``most`` nearest codes, or all where scoring all is as quick."""
         if self._hash is None or len(places) <= _AS_QUICK * most:
             return places
         distances = self._hash.distances(self._codes[:, : places.max() + 1], unit)[places]
@@ -267,12 +270,13 @@ class _Rows:
 
 
 class SimHash:
-    """Makes short codes of vectors around the mean of a sample, shape (n, dimension): differing bits tell an angle.
+    """Makes short codes of vectors, shape (n, dimension); the bits that differ tell the angle.
 
-    Random hyperplanes (M. Charikar, "Similarity estimation techniques from rounding algorithms", 2002), orthogonal in
-    groups as large as the dimension, which keeps the estimate's variance down (J. Ji et al., "Super-bit
-    locality-sensitive hashing", 2012). The vectors' mean is taken off first: without that, vectors of a model that
-    keeps all of them in a narrow cone would nearly all have the same code.
+    Random hyperplanes (M. Charikar, "Similarity estimation techniques from rounding algorithms",
+    2002), orthogonal in groups as large as the dimension, which keeps the estimate's variance down
+    (J. Ji et al., "Super-bit locality-sensitive hashing", 2012). The vectors' mean is taken off
+    first: without that, vectors of a model that keeps all of them in a narrow cone would nearly all
+    have the same code.
     """
 
     def __init__(self, sample: Matrix) -> None:

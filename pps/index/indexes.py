@@ -162,7 +162,7 @@ class EntityIndexes:
 
     @property
     def has_vectors(self) -> bool:
-        """False without a model: then vector searches find nothing, and ``apply`` takes text only."""
+        """False without a model: vector searches find nothing, and ``apply`` takes text only."""
         return self._vectors is not None
 
     def keep_namespace(self) -> None:

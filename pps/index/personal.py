@@ -1,10 +1,10 @@
-"""What a turn states of its speaker: preferences, standing instructions, who they are, what they have to do.
+"""Statements of a turn about its speaker: preferences, instructions, identity, duties.
 
 Preferences are constraints and health too: what somebody likes, avoids or may not have.
 
-The cues are data (``config/statements.toml``). A statement is looked for sentence by sentence, and never in a sentence
-that asks. What is found is kept with a turn as perspective data, so that a context pack looks it up without reading
-any text.
+The cues are data (``config/statements.toml``). A statement is looked for sentence by sentence, and
+never in a sentence that asks. What is found is kept with a turn as perspective data, so that a
+context pack looks it up without reading any text.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pps.core.text import is_question, sentences_of
 Statement: TypeAlias = Literal["preference", "instruction", "identity", "todo"]
 STATEMENTS: tuple[Statement, ...] = get_args(Statement)
 _READ_CHARS = 4_000
-"""Characters of a turn that are read: a pasted document states nothing of the person who pastes it."""
+"""Characters of a turn that are read: a pasted document says nothing about the speaker."""
 _LONGEST_SENTENCE = 400
 
 

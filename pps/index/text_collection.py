@@ -23,7 +23,7 @@ _HEAP_BYTES = 15_000_000
 """The least that tantivy takes; it is used as it fills, not at once."""
 _FEW = 64
 _PRICE = 0.08
-"""Looking up an allowed owner costs about 18 us, dropping a found one about 1 us: see ``_filtered``."""
+"""Looking up an allowed owner takes about 18 us, dropping a hit about 1 us: see ``_filtered``."""
 _SURPLUS = 1.5
 _MARGIN = 10
 _TAGS_PAY = 32
@@ -56,9 +56,9 @@ class TextHit:
 class Shelf:
     """One collection. Searches run beside each other and beside a write; writes take turns.
 
-    It is a tantivy index of its own, because BM25 counts all documents of an index: on a shared one the
-    turns would set the length and rarity by which nodes are ranked. It holds no thread and no open file
-    between commits; a writer lives from the first change to the commit.
+    It is a tantivy index of its own, because BM25 counts all documents of an index: on a shared one
+    the turns would set the length and rarity by which nodes are ranked. It holds no thread and no
+    open file between commits; a writer lives from the first change to the commit.
     """
 
     def __init__(self, folder: Path, terms: Terms) -> None:
@@ -88,7 +88,7 @@ class Shelf:
                 self._open_writer().delete_documents_by_term("owner", owner)
 
     def commit(self) -> None:
-        """Put every change on disk and let searches that start now see it; merges that fall due are waited for."""
+        """Save every change and make it visible to later searches; wait for merges that are due."""
         with self._changing():
             if self._writer is not None:
                 self._writer.commit()
@@ -108,7 +108,7 @@ class Shelf:
             return self._filtered(searcher, query, k, allowed)
 
     def misspelt(self, words: Iterable[str]) -> set[str]:
-        """Return those of the words that no document has in any form, while one has a word spelt almost like it."""
+        """Return the words that no document has while some document has a similar one."""
         searcher = self._searcher
         with text_errors(self._folder):
             return {word for word in words if self._is_misspelt(word, searcher)}
@@ -143,7 +143,7 @@ class Shelf:
             }
 
     def terms(self, initials: str) -> list[str]:
-        """Return the terms of documents' bodies that begin with one of some letters, as they are indexed: stemmed."""
+        """Return the indexed (stemmed) terms of bodies that begin with one of the letters."""
         with text_errors(self._folder):
             return [
                 term
@@ -158,7 +158,7 @@ class Shelf:
 
     @contextmanager
     def _changing(self) -> Generator[None]:
-        """Hold the writer; after a failure let it go: one whose thread a full disk ended refuses whatever follows.
+        """Hold the writer; drop it after a failure: a writer after a full disk refuses all work.
 
         No caller keeps it in a variable of its own: a traceback would keep it, and its lock, alive.
         """
@@ -173,7 +173,8 @@ class Shelf:
         if self._writer is None:
             self._writer = self._index.writer(_HEAP_BYTES, 1)
             if not self._swept:
-                # A commit that was cut short leaves files in no list; the next would take their very names.
+                # A commit that was cut short leaves files in no list; the next would take their
+                # very names.
                 self._writer.garbage_collect_files()
                 self._swept = True
         return self._writer
@@ -185,7 +186,7 @@ class Shelf:
     def _filtered(
         self, searcher: Searcher, query: Query, k: int, allowed: AbstractSet[str]
     ) -> list[TextHit]:
-        """Look few allowed owners up in the index; of many, ask for more and drop until full or all is seen."""
+        """Look few allowed owners up in the index; for many, fetch more hits and drop others."""
         total = searcher.num_docs
         if len(allowed) <= max(_FEW, math.isqrt(int(_PRICE * k * total))):
             limited = only(query, allowed, self._terms.schema)
@@ -204,7 +205,7 @@ class Shelf:
             n = min(total, n * 4)
 
     def _rewrite(self, segments: AbstractSet[int] | None) -> None:
-        """Delete and add again the documents of some segments, or of all; an emptied segment is dropped."""
+        """Delete and add again the documents of some or all segments; drop emptied segments."""
         searcher = self._searcher
         for _, address in searcher.search(
             Query.all_query(), max(1, searcher.num_docs), count=False
@@ -217,11 +218,11 @@ class Shelf:
         self._index.writer(_HEAP_BYTES, 1).garbage_collect_files()
 
     def _deleted(self) -> list[int]:
-        """Return how many deleted documents each segment still holds, as tantivy's own list says."""
+        """Return each segment's number of deleted documents, by tantivy's own list."""
         return [deleted for _, deleted in segments(self._folder)]
 
     def _with_deleted(self, searcher: Searcher) -> set[int] | None:
-        """Return the segments that hold deleted documents; None (all) when the list cannot be matched."""
+        """Return the segments with deleted documents; None (all) if the list cannot be matched."""
         listed = segments(self._folder)
         every = searcher.search(Query.all_query(), max(1, searcher.num_docs), count=False).hits
         live = Counter(address.segment_ord for _, address in every)
@@ -231,7 +232,7 @@ class Shelf:
 
 
 def segments(folder: Path) -> list[tuple[int, int]]:
-    """Return the documents and, of them, the deleted documents of each segment, as tantivy's own list says.
+    """Return each segment's numbers of documents and of deleted ones, by tantivy's own list.
 
     A folder without the list is one whose making was cut short: it never held anything.
     """

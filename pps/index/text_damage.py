@@ -1,4 +1,4 @@
-"""Damage of a text index that is found without opening it: each file of tantivy ends with a checksum of the rest."""
+"""Finds damage of a text index without opening it: tantivy's files end with a checksum."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ _SUFFIXES = frozenset((".idx", ".pos", ".term", ".store", ".fast", ".fieldnorm")
 
 
 class TextDamage:
-    """Looks for damaged files of text indexes; a file that was whole is read again only when it has changed."""
+    """Looks for damaged files of text indexes; reads a whole file again only after a change."""
 
     def __init__(self) -> None:
         self._whole: dict[Path, tuple[int, int]] = {}
 
     def of(self, folder: Path) -> str:
-        """Return what is wrong with the text index in a folder, or an empty text. Blocks: 100 MB take 0.2 s."""
+        """Return the damage of a text index, or an empty text. Blocks: 100 MB take 0.2 s."""
         for meta in sorted(folder.glob("*/meta.json")):
             try:
                 segments: list[dict[str, Any]] = json.loads(meta.read_bytes())["segments"]

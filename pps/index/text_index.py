@@ -22,14 +22,14 @@ __all__ = ["TextDoc", "TextHit", "TextIndex"]
 _LAYOUT = 2
 _MARKS = "index.json"
 _POSITION = "position.json"
-"""The position of the change log up to which everything is here, and the collections that there were then."""
+"""The change log's position up to which all is here, and the collections at that time."""
 
 
 class TextIndex:
     """All text of one entity. Every method blocks; all may be called from several threads at once.
 
-    Searches run beside each other and beside a write; writes of a collection take turns. A change is
-    on disk and found when ``commit`` returns, by every search that starts after that.
+    Searches run beside each other and beside a write; writes of a collection take turns. A change
+    is on disk and found when ``commit`` returns, by every search that starts after that.
     """
 
     def __init__(self, folder: Path, lock: FileLock, terms: Terms) -> None:
@@ -44,13 +44,14 @@ class TextIndex:
     def open(cls, path: Path, *, group: str, language: str = "english") -> TextIndex:
         """Open the index in a folder of its own, or start an empty one there.
 
-        An index of another language or an older layout is started anew, empty: its owner finds the lag
-        and fills it.
+        An index of another language or an older layout is started anew, empty: its owner finds the
+        lag and fills it.
 
         Args:
             path: The folder; made when absent.
             group: The owner's group, checked against the one that the folder was made for.
-            language: What tantivy stems, such as ``english`` or ``german``; ``none`` leaves words as they are.
+            language: What tantivy stems, such as ``english`` or ``german``; ``none`` leaves words
+                as they are.
 
         Raises:
             IsolationError: The folder holds another entity's text.
@@ -85,7 +86,7 @@ class TextIndex:
             shelf.delete(owners)
 
     def commit(self, collection: str | None = None) -> None:
-        """Put every change, or those of one collection, on disk and let searches that start now see it."""
+        """Save every change, or one collection's, and make it visible to later searches."""
         for name in COLLECTIONS if collection is None else (check_collection(collection),):
             shelf = self._shelves.get(name)
             if shelf is not None:
@@ -110,21 +111,21 @@ class TextIndex:
         return shelf.search(query, k, allowed)
 
     def terms(self, collection: str, initials: str) -> list[str]:
-        """Return the terms of a collection that begin with one of some letters; stemmed, as they are indexed."""
+        """Return the indexed (stemmed) terms of a collection that begin with one of the letters."""
         shelf = self._found(collection)
         return shelf.terms(initials) if shelf is not None else []
 
     def misspelt(self, collection: str, words: Iterable[str]) -> set[str]:
-        """Return those of the words that no document of a collection has, while one has a word spelt almost like it."""
+        """Return the words that no document has while some document has a similar one."""
         shelf = self._found(collection)
         return set() if shelf is None else shelf.misspelt(words)
 
     def is_empty(self, collection: str) -> bool:
-        """Tell, without reading a file, whether nothing was ever put into a collection, so nothing can be found."""
+        """Tell, without reading a file, whether a collection never had a document."""
         return self._found(collection) is None
 
     def purge(self) -> int:
-        """Commit, then take the text of deleted and replaced documents off the disk; return how many."""
+        """Commit, erase texts of deleted and replaced documents from disk; return their number."""
         shelves = (self._found(name) for name in COLLECTIONS)
         return sum(shelf.purge() for shelf in shelves if shelf is not None)
 
@@ -134,13 +135,13 @@ class TextIndex:
         return set() if shelf is None else shelf.owners()
 
     def count(self, collection: str) -> int:
-        """Return how many owners have a committed document in the collection, as its list of files says."""
+        """Return a collection's number of owners with a committed document."""
         self._open()
         folder = self._folder / check_collection(collection)
         return sum(held - deleted for held, deleted in segments(folder)) if folder.is_dir() else 0
 
     def position(self) -> int | None:
-        """Return the saved position of the change log; None where none was saved, 0 where a collection is gone since."""
+        """Return the saved position of the change log; None for none, 0 if a collection is gone."""
         self._open()
         path = self._folder / _POSITION
         if not path.exists():
@@ -173,7 +174,7 @@ class TextIndex:
                 raise text_failure(self._folder, error) from error
 
     def clear(self) -> None:
-        """Drop every document of every collection, and its files; its saved position is 0 from here on."""
+        """Drop every document of every collection, with its files; set the saved position to 0."""
         self.save_position(0)
         with self._changing:
             self._open()
@@ -199,7 +200,7 @@ class TextIndex:
             raise StoreError(f"the text index in {self._folder} is closed")
 
     def _found(self, collection: str) -> Shelf | None:
-        """Return a collection's shelf, opened when it is first used; None when nothing was ever put there."""
+        """Return a collection, opened at its first use; None when it never had a document."""
         self._open()
         shelf = self._shelves.get(check_collection(collection))
         if shelf is None and (self._folder / collection).is_dir():

@@ -3,10 +3,11 @@
 A *row* is one vector: an owner (a node, fact, turn, anchor …) and the part of its text, from 0. An
 owner is found once, by its best part.
 
-All rows are in ``vectors.db``. A collection is searched in one of two ways: its rows are scanned in memory, or, when
-they are more than may be there, they are in a Chroma collection of their own; anchors always are. Chroma's is made of
-the rows in the background, and until it has all of them the scan answers. Chroma saves its files in place, so a kill
-may tear them: what is not known to be whole is made again from the rows.
+All rows are in ``vectors.db``. A collection is searched in one of two ways: its rows are scanned in
+memory, or, when they are more than may be there, they are in a Chroma collection of their own;
+anchors always are. Chroma's is made of the rows in the background, and until it has all of them the
+scan answers. Chroma saves its files in place, so a kill may tear them: what is not known to be
+whole is made again from the rows.
 """
 
 from __future__ import annotations
@@ -36,8 +37,9 @@ from pps.models.token_encoder import PackedStates
 __all__ = ["COLLECTIONS", "VectorHit", "VectorIndex", "VectorRow"]
 
 IN_MEMORY = VectorSettings().in_memory
-"""Rows of a collection that are scanned in memory, at most: 0.5 GB of 384 dimensions. Among 100,000 a scan finds more
-of the nearest than a graph of neighbours, takes half its time, and costs nothing to write."""
+"""Rows of a collection that are scanned in memory, at most: 0.5 GB of 384 dimensions. Among 100,000
+a scan finds more of the nearest than a graph of neighbours, takes half its time, and costs nothing
+to write."""
 _TOKEN_MODEL = "token_model"  # noqa: S105 (a mark's key)
 _POSITION = "log_position"
 _BREATH_S = 0.02
@@ -52,10 +54,10 @@ _EMPTY = "empty anchors"
 
 
 class VectorIndex:
-    """All vectors of one entity. Every method blocks; all may be called from several threads at once.
+    """All vectors of one entity. Every method blocks, and may run in several threads at once.
 
-    Queries run beside each other and beside a write; writes take turns. A write survives a kill when its
-    call returns, and is seen by every query that starts after that.
+    Queries run beside each other and beside a write; writes take turns. A write survives a kill
+    when its call returns, and is seen by every query that starts after that.
     """
 
     def __init__(
@@ -79,10 +81,10 @@ class VectorIndex:
     def open(
         cls, folder: Path, *, group: str, fingerprint: Fingerprint, in_memory: int = IN_MEMORY
     ) -> VectorIndex:
-        """Open the index in an entity's data folder (``vectors.db`` and ``chroma/``), or start an empty one there.
+        """Open the index in a data folder (``vectors.db``, ``chroma/``), or start an empty one.
 
-        ``in_memory`` bounds the rows of a collection that are scanned; reading 100,000 of them takes 0.7 s with two
-        cores.
+        ``in_memory`` bounds the rows of a collection that are scanned; reading 100,000 of them
+        takes 0.7 s with two cores.
 
         Raises:
             IsolationError: The folder holds another entity's vectors.
@@ -108,7 +110,8 @@ class VectorIndex:
         """Make these rows all that their owners have in the collection.
 
         Raises:
-            InvalidRequest: A vector has another dimension, or its length is not finite, or is zero; nothing is written.
+            InvalidRequest: A vector has another dimension, or its length is not finite, or is zero;
+                nothing is written.
         """
         check_collection(collection)
         latest = {(row.owner, row.part): row for row in rows}
@@ -179,7 +182,7 @@ class VectorIndex:
         return check_collection(collection) not in self._flat and collection not in self._chroma
 
     def is_built(self, collection: str) -> bool:
-        """Tell whether a collection is searched in Chroma; until then, and while it is small, it is scanned."""
+        """Tell whether a collection is searched in Chroma, and not scanned in memory."""
         return not self.is_empty(collection) and collection not in self._flat
 
     def vectors(self, collection: str, owners: Iterable[str]) -> dict[str, Vector]:
@@ -248,7 +251,7 @@ class VectorIndex:
         return self._rows.tokens_due(limit)
 
     def put_tokens(self, states: Mapping[str, tuple[str, bytes]]) -> None:
-        """Keep token states by owner, each with the hash of its text; one whose text has changed stays due."""
+        """Store owner → (hash of its text, token states); an owner whose text changed stays due."""
         with self._writing:
             self._rows.put_tokens(states)
             self._forget_token_states()
@@ -263,7 +266,7 @@ class VectorIndex:
         return self._token_states
 
     def token_states(self) -> PackedStates:
-        """Return all token states; kept in memory until one changes, so ask only where they are few."""
+        """Return all token states; they stay in memory until one changes: call it for few only."""
         states = self._token_states
         if states is None:
             with self._writing:
@@ -293,7 +296,7 @@ class VectorIndex:
         return None if saved is None else int(saved)
 
     def save_position(self, position: int) -> None:
-        """Save the position of the change log up to which everything is here; it survives a loss of power."""
+        """Save the change log's position up to which all is here; it survives a loss of power."""
         with self._writing:
             self._rows.mark({_POSITION: str(position)})
             self._rows.flush()
@@ -304,7 +307,7 @@ class VectorIndex:
         self._token_states = None
 
     def clear(self) -> None:
-        """Drop every vector of every collection, and every token state; its saved position is 0 from here on."""
+        """Drop every vector and token state of every collection; set the saved position to 0."""
         with self._writing:
             self._opened()
             self._rows.mark({_POSITION: "0"})
@@ -317,8 +320,8 @@ class VectorIndex:
     def keep_namespace(self) -> None:
         """Begin to make the empty collection of anchors where there is none yet; returns at once.
 
-        So each entity has its namespace in Chroma before its first anchor. To import Chroma takes over a second: it is
-        made in a thread.
+        So each entity has its namespace in Chroma before its first anchor. To import Chroma takes
+        over a second: it is made in a thread.
         """
         with self._writing:
             exists = (self._folder / _ANCHORS).exists() or not self.is_empty(_ANCHORS)
@@ -356,7 +359,7 @@ class VectorIndex:
             self._rows.mark({whole(name): listing(self._folder / name) for name in built})
 
     def _load(self) -> None:
-        """Open what is whole in Chroma and read all else into memory; begin to build what is too much there."""
+        """Open whole collections in Chroma, read others into memory, and begin to build large ones."""
         marks = self._rows.marks()
         for name, size in self._rows.sizes().items():
             # Twice: a collection whose size goes up and down would be built each time.
@@ -461,7 +464,7 @@ class VectorIndex:
                 )  # the next opening tries again
 
     def _scan_again(self, collection: str, error: StoreError) -> None:
-        """Let go of a collection of Chroma's that failed: read its rows into memory, and have it made again."""
+        """Drop a failed collection of Chroma: read its rows into memory, and build it again."""
         _log.warning("making %s in Chroma again from its rows: %s", collection, error.message)
         if collection not in self._flat:
             flat = FlatIndex(self._dimension, self._rows.sizes().get(collection, 0))
@@ -532,7 +535,7 @@ def _said(marks: Mapping[str, str]) -> str:
 
 
 def _without_strays(folder: Path) -> None:
-    """Take away what is no collection's, such as the graphs of all collections in one folder until 2026-11."""
+    """Delete what belongs to no collection, such as the shared graph folder until 2026-11."""
     for path in folder.iterdir() if folder.is_dir() else ():
         if path.is_dir() and path.name not in COLLECTIONS:
             shutil.rmtree(path)

@@ -1,7 +1,7 @@
 """The rows of a vector index as they are kept: ``vectors.db``, a small SQLite file of one entity.
 
-What is searched, a scan in memory or a graph of neighbours in Chroma, is made of these rows, and can be made again
-without asking a model.
+What is searched, a scan in memory or a graph of neighbours in Chroma, is made of these rows, and
+can be made again without asking a model.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ DROP TABLE IF EXISTS merged;
 DROP TABLE IF EXISTS waiting;
 DELETE FROM marks WHERE key IN ('state', 'layout', 'files');
 """
-"""What files had until 2026-11: notes of which rows were in a graph of neighbours and which in memory over it."""
+"""Tables until 2026-11: which rows were in a graph of neighbours, and which in memory."""
 _PAGE = 1000
 
 
@@ -70,8 +70,9 @@ class Keyed(NamedTuple):
 class RowStore:
     """All rows of one entity; every method may be called from several threads, and takes its turn.
 
-    A change survives a kill when its call returns; a loss of power may take the last ones, never a half. The file is
-    locked as long as it is open: what is searched would not see another's changes.
+    A change survives a kill when its call returns; a loss of power may take the last ones, never a
+    half. The file is locked as long as it is open: what is searched would not see another's
+    changes.
     """
 
     def __init__(self, path: Path) -> None:
@@ -95,7 +96,7 @@ class RowStore:
                 raise
 
     def marks(self) -> dict[str, str]:
-        """Return whose rows these are, of which model, and what is built of them; empty for a new file."""
+        """Return the group, the model and the built state of the rows; empty for a new file."""
         return dict(self._read("SELECT key, value FROM marks"))
 
     def mark(self, marks: Mapping[str, str]) -> None:
@@ -118,7 +119,7 @@ class RowStore:
         return [key for key in rows if key not in same]
 
     def put(self, collection: str, rows: Iterable[VectorRow], drop: Iterable[RowKey] = ()) -> None:
-        """Add or replace rows and drop others, all or nothing: what is in Chroma is not all of them from here on."""
+        """Add or replace rows and drop others, all or nothing; Chroma lacks rows from here on."""
         with self._changing() as db:
             insert(
                 db,
@@ -136,9 +137,10 @@ class RowStore:
     def scan(
         self, collections: Iterable[str], after: int, limit: int = _PAGE
     ) -> tuple[int, list[Keyed]]:
-        """Return the next rows in the order in which they were added, by collection, and the number to go on after.
+        """Return the next rows by collection in the order of addition, and the last number.
 
-        At the end there are none. Other collections' rows are read on the way: nothing orders a collection's alone.
+        At the end there are none. Other collections' rows are read on the way: nothing orders a
+        collection's alone.
         """
         rows = self._read(
             f"SELECT owner, part, vector, collection, rowid FROM rows WHERE +collection IN {LIST} "  # noqa: S608
@@ -164,7 +166,7 @@ class RowStore:
     def pages(
         self, collection: str, owners: Iterable[str] | None = None
     ) -> Iterator[tuple[list[RowKey], Matrix]]:
-        """Yield every row of the owners, or of the collection, by pages in no order; each page shape (n, dimension)."""
+        """Yield rows of the owners, or of the collection, in pages of shape (n, dimension)."""
         wanted = list(self.owners(collection) if owners is None else owners)
         for at in range(0, len(wanted), _PAGE):
             rows = self._read(
@@ -188,7 +190,7 @@ class RowStore:
         )[0][0]
 
     def note_tokens(self, hashes: Mapping[str, str], gone: Iterable[str] = ()) -> None:
-        """Note whose token states are to be made: those whose text has another hash than its states; drop others.
+        """Note token states to make: of texts with another hash than their states; drop others.
 
         Args:
             hashes: Owner → hash of its text.
@@ -209,7 +211,7 @@ class RowStore:
         )
 
     def put_tokens(self, states: Mapping[str, tuple[str, bytes]]) -> None:
-        """Keep token states by owner, each with the hash of its text; one whose text has changed stays due."""
+        """Store owner → (hash of its text, token states); an owner whose text changed stays due."""
         with self._changing() as db:
             db.executemany(
                 "UPDATE token_states SET states = ?, made = 1 WHERE owner = ? AND hash = ?",
@@ -227,7 +229,7 @@ class RowStore:
         )
 
     def all_tokens(self) -> dict[str, bytes]:
-        """Return owner → token states of all; for a memory that is small enough to compare them all."""
+        """Return owner → token states of all owners; for a memory small enough for that."""
         return dict(self._read("SELECT owner, states FROM token_states WHERE made = 1"))
 
     def token_owners(self) -> set[str]:
@@ -284,12 +286,12 @@ class RowStore:
 
 
 def whole(collection: str) -> str:
-    """Return the mark of a collection whose files in Chroma are as its rows say: from a close to the first change."""
+    """Return the mark of a collection whose Chroma files match its rows, since it was closed."""
     return f"whole {collection}"
 
 
 def moved(older: Path, path: Path, group: str) -> None:
-    """Move rows from where they were until 2026-11, in Chroma's folder; a kill at any moment leaves them in one place.
+    """Move rows from Chroma's folder, their place until 2026-11; safe against a kill.
 
     Raises:
         IsolationError: They are another group's, and stay where they are.

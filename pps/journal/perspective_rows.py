@@ -83,12 +83,14 @@ class PerspectiveRows(Store):
                 insert(db, "INSERT INTO features (item, kind, perspective, version, blob)", rows)
 
             await self.write(change)
-            for one in (*gone, *new):
-                if (known := self._held.get((one.perspective, one.kind))) is not None:
-                    known[1].clear()
-                    known[0].pop(one.item, None)
-                    if one in new and one.version > FAILED:
-                        known[0][one.item] = one.blob
+            for feature in (*gone, *new):
+                held_of_kind = self._held.get((feature.perspective, feature.kind))
+                if held_of_kind is not None:
+                    blobs, made = held_of_kind
+                    made.clear()
+                    blobs.pop(feature.item, None)
+                    if feature in new and feature.version > FAILED:
+                        blobs[feature.item] = feature.blob
 
     async def failed(self, perspective: str = "", limit: int = 500) -> list[tuple[ItemKind, str]]:
         """Return (kind, id) of items whose feature failed, for one perspective or all."""
