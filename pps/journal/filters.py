@@ -324,7 +324,7 @@ def _ids(connection: Connection, column: str, table: str, where: _Where) -> set[
 
 
 @dataclass(frozen=True, slots=True)
-class _Answer:
+class _CachedIds:
     ids: set[str] | None
     commits: int
     until: float
@@ -348,7 +348,7 @@ class FilterCache:
         self._clock = clock
         self.kinds = NO_KINDS
         self.zone: tzinfo = UTC
-        self._answers: OrderedDict[str, _Answer] = OrderedDict()
+        self._answers: OrderedDict[str, _CachedIds] = OrderedDict()
 
     async def allowed(self, kind: ItemKind, item_filter: ItemFilter) -> set[str] | None:
         """Return the ids of a kind that pass a filter; None when it restricts nothing.
@@ -370,7 +370,7 @@ class FilterCache:
         ids = await self._readers.read(
             partial(allowed_ids, kind=kind, item_filter=item_filter, zone=self.zone)
         )
-        self._keep(key, _Answer(ids, commits, self._clock() + KEPT_S))
+        self._keep(key, _CachedIds(ids, commits, self._clock() + KEPT_S))
         return ids
 
     def _in_zone(self, item_filter: ItemFilter) -> dict[str, datetime]:
@@ -378,7 +378,7 @@ class FilterCache:
         times = {name: getattr(item_filter, name) for name in ("since", "until", "as_of")}
         return {name: in_zone(at, self.zone, name) for name, at in times.items() if at is not None}
 
-    def _keep(self, key: str, answer: _Answer) -> None:
+    def _keep(self, key: str, answer: _CachedIds) -> None:
         self._answers.pop(key, None)
         self._answers[key] = answer
         while (
