@@ -132,14 +132,14 @@ def outlines_in(database: Database, entries: Collection[Entry]) -> dict[str, Out
 
     Blocks.
     """
-    found: dict[str, Outline | str] = {}
+    outlines: dict[str, Outline | str] = {}
     for entry in entries:
         if entry.store == "postgresql" and not entry.archived:
             try:
-                found[entry.entity.name] = database.read(entry.entity.group, read_outline)
+                outlines[entry.entity.name] = database.read(entry.entity.group, read_outline)
             except PPSError as error:
-                found[entry.entity.name] = error.message
-    return found
+                outlines[entry.entity.name] = error.message
+    return outlines
 
 
 def _entity(

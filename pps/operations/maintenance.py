@@ -267,28 +267,32 @@ def _published(value: PublishedState) -> str:
         "pps publish ana neo4j --stop",
     ),
 )
-async def publish(app: App, given: PublishInput) -> PublishedState:
+async def publish(app: App, request: PublishInput) -> PublishedState:
     """Publishes an entity's graph on Neo4j from now on.
 
     Neo4j's own tools and stock Graphiti can read it. The memory itself stays where it is and works
     while Neo4j is away; changes are written there later. Changes made in Neo4j are not read back;
     {anew} overwrites them. {stop} removes the graph from Neo4j, as soon as Neo4j answers.
     """
-    if given.anew and given.stop:
+    if request.anew and request.stop:
         raise InvalidRequest("stop", "is not taken with anew")
-    if given.stop:
-        return await app.unpublish(given.entity)
-    return await app.publish(given.entity, anew=given.anew)
+    if request.stop:
+        return await app.unpublish(request.entity)
+    return await app.publish(request.entity, anew=request.anew)
 
 
 def _moved(report: MoveReport) -> str:
-    name, store = report.entity, report.store
+    name = report.entity
+    store = report.store
     if report.state == "dropped":
         return f"{name} is in {store}; what another store held of it is erased"
     if report.state == "nothing_to_do":
         return f"{name} is in {store}: nothing to do{_kept_text(report)}"
     count = counted(sum(report.rows.values()), "row")
-    return f"{name} is in {store} now: {count} moved and compared in {report.seconds:.1f} s{_kept_text(report)}"
+    return (
+        f"{name} is in {store} now: {count} moved and compared in {report.seconds:.1f} s"
+        f"{_kept_text(report)}"
+    )
 
 
 def _kept_text(report: MoveReport) -> str:
@@ -430,9 +434,9 @@ async def doctor(app: App, request: OfEntity, progress: Progress | None) -> Exam
         ledger = await memory.ledger()
         misfits = await memory.records.misfits()
     copies = await asyncio.to_thread(copy_notes, entry)
-    kept, cut_short = await app.moved_copy(request.entity)
+    kept_copies, cut_short = await app.moved_copy(request.entity)
     problems = (*health.problems, *ledger.problems, *cut_short)
-    notes = (*health.notes, *ledger.notes, *copies, *kept, *_unfit(misfits))
+    notes = (*health.notes, *ledger.notes, *copies, *kept_copies, *_unfit(misfits))
     is_well = health.ok and not ledger.problems and not cut_short
     return Examined(is_well, problems, notes, ledger)
 
@@ -441,8 +445,9 @@ async def _examine_archived(app: App, entry: Entry) -> Examined:
     name = entry.entity.name
     state = f"archived, so it was not opened; `pps entity archive {name} --undo` brings it back"
     copies = await asyncio.to_thread(copy_notes, entry)
-    kept, cut_short = await app.moved_copy(name)
-    return Examined(not cut_short, (*cut_short,), (state, *copies, *kept), Ledger((), waiting=0))
+    kept_copies, cut_short = await app.moved_copy(name)
+    notes = (state, *copies, *kept_copies)
+    return Examined(not cut_short, (*cut_short,), notes, Ledger((), waiting=0))
 
 
 @MAINTENANCE.operation("Attack throw-away entities", _verified, SETS)

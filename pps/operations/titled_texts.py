@@ -317,8 +317,16 @@ class HistoryView:
 def version_view(entry: HistoryEntry, *, with_content: bool) -> VersionView:
     version = entry.version
     content = entry.version.content if with_content else None
-    given = (version.title or None, version.actor or None, entry.diff or None, content)
-    return VersionView(version.number, version.change, version.at, version.tags, *given)
+    return VersionView(
+        version.number,
+        version.change,
+        version.at,
+        version.tags,
+        version.title or None,
+        version.actor or None,
+        entry.diff or None,
+        content,
+    )
 
 
 def history_text(view: HistoryView) -> str:
@@ -373,7 +381,8 @@ def continued_versions(
         raise InvalidRequest(
             "cursor", "the text is another than that of the page before; call again without it"
         )
-    diff, content = diff[begins:], content[max(0, begins - len(diff)) :]
+    content = content[max(0, begins - len(diff)) :]
+    diff = diff[begins:]
     return [replace(first, diff=diff or None, content=content or None), *versions[1:]]
 
 
