@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-import sqlite3
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -15,6 +15,7 @@ from pps.app import App
 from pps.core.errors import InvalidRequest
 from pps.core.kinds import FieldSpec, KindSpec
 from pps.core.record_values import Condition, Record, RecordQuery
+from pps.core.sql import Connection, Cursor
 from pps.core.values import JSON, Node, NodeDraft
 from pps.entities.routing import owner as router
 from pps.ingest.importing.run import Wanted
@@ -194,6 +195,22 @@ async def test_a_layer_without_kinds_is_said_and_a_lone_persons_review_too(app: 
             await memory.records.move(record.id, after)
 
 
+class NotingConnection:
+    """A connection to either database that notes each statement it runs."""
+
+    def __init__(self, connection: Connection, statements: list[str]) -> None:
+        self._connection = connection
+        self._statements = statements
+
+    def execute(self, statement: str, values: Any = (), /) -> Cursor:
+        self._statements.append(statement)
+        return self._connection.execute(statement, values)
+
+    def executemany(self, statement: str, rows: Iterable[Any], /) -> Cursor:
+        self._statements.append(statement)
+        return self._connection.executemany(statement, rows)
+
+
 async def test_a_page_of_5000_records_reads_its_own_records_alone(
     app: App, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -223,12 +240,8 @@ async def test_a_page_of_5000_records_reads_its_own_records_alone(
         seen, cursor, pages = list[str](), "", 0
         while pages == 0 or cursor:
 
-            def asked(db: sqlite3.Connection, after: str = cursor) -> RecordRowPage:
-                db.set_trace_callback(statements.append)
-                try:
-                    return select_page(db, wanted, 100, after)
-                finally:
-                    db.set_trace_callback(None)
+            def asked(db: Connection, after: str = cursor) -> RecordRowPage:
+                return select_page(NotingConnection(db, statements), wanted, 100, after)
 
             found = await memory.parts.journal.records.read(partial(RecordRows.beside, work=asked))
             seen += [one.title for one in found.records]
