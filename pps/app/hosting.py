@@ -293,7 +293,7 @@ class App:
     async def publish(self, name: str, *, anew: bool = False) -> PublishedState:
         """Publish an entity's graph on Neo4j from now on.
 
-        Done before, it changes nothing unless it is to be ``anew``.
+        A graph that is published already stays as it is, unless ``anew`` writes it again.
 
         Raises:
             ConfigError: Neo4j cannot be used as it is set; nothing was changed.
@@ -332,9 +332,9 @@ class App:
             return PublishedState(name, True, state.behind, state.waits_for)
 
     async def unpublish(self, name: str) -> PublishedState:
-        """Publish an entity's graph no more and remove it from Neo4j.
+        """Stop publishing an entity's graph, and remove it from Neo4j.
 
-        Where that is away, when it answers.
+        If Neo4j is away, the graph is removed once it answers.
 
         Raises:
             StoreConflict: The memory is in use and stays so for 30 s.
