@@ -19,8 +19,7 @@ BreachKind: TypeAlias = Literal["group", "id", "unbound", "row", "operation", "a
 """What was refused.
 
 ``group``: a parameter named another group, or none where one belongs. ``id``: an id of another
-    group, or
-not an id. ``unbound``: a statement that names neither. ``row``: a row of another group came back.
+group, or not an id. ``unbound``: a statement that names neither. ``row``: a row of another group came back.
 ``operation``: a way round the boundary (another database, another group's driver, a change of the
 schema). ``audit``: what lies in the store joins two groups.
 """
