@@ -137,7 +137,7 @@ def checked_json(person: Reader, text: str) -> None:
         command = server["command"]
         words = command if isinstance(command, list) else [command, *server["args"]]
         assert words[0] == "pps"
-        assert "Serve one entity's tools" in person.run(*words, "--help")
+        assert "Serve the tools of an entity" in person.run(*words, "--help")
 
 
 def test_each_client_has_a_page_and_each_page_a_place_in_the_table() -> None:
