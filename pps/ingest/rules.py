@@ -45,10 +45,10 @@ from pps.ingest.rule_families import FAMILIES, SLOTS, Phrasing
 from pps.ingest.sentences import Clause, Sentence, is_reported, read_sentences
 
 USER = "User"
-"""The node of "I" where no speaker is named; "My name is Nadia" gives it an alias."""
+"""The node for "I" if the turn has no actor; "My name is Nadia" gives it an alias."""
 
 MOST_STATEMENTS = 64
-"""Statements of one text that are taken: reading the dates of more would hold others up."""
+"""Most statements read in one text: reading the dates of more would delay other turns."""
 
 _SPEAKERS_ROLE = "user"
 _DAY = timedelta(days=1)
@@ -65,7 +65,7 @@ _IS_OVER = re.compile(r"\b(?:last|ago|past|yesterday|\d{4})\b")
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What the rules found in one turn; ``corrections`` put right what was said before it."""
+    """What the rules found in one turn; ``corrections`` correct facts of earlier turns."""
 
     nodes: tuple[NodeDraft, ...] = ()
     facts: tuple[FactDraft, ...] = ()
@@ -75,7 +75,7 @@ class Found:
 
 @dataclass(slots=True)
 class _Gathered:
-    """What was read of a turn so far, each thing once."""
+    """The nodes, facts, endings and corrections read in a turn so far, without duplicates."""
 
     nodes: dict[str, NodeDraft] = field(default_factory=dict[str, NodeDraft])
     facts: dict[tuple[str, str, str], FactDraft] = field(
@@ -97,7 +97,7 @@ class _Gathered:
             self.nodes[node.name] = replace(known, aliases=aliases)
 
     def correct(self, correction: CorrectionDraft) -> bool:
-        """Put right the fact of this turn that a correction means; tell whether there was one."""
+        """Correct the fact of this turn that a correction means; False if it means none of them."""
         for key, fact in reversed(self.facts.items()):
             may_be_meant = not correction.relations or may_mean(
                 correction.relations, [relation_key(fact.relation)]
@@ -116,18 +116,19 @@ class _Gathered:
         value: str,
         correction: CorrectionDraft,
     ) -> None:
-        """Let a fact of this turn have the value of a correction, in its place among the others."""
-        right = replace(fact, text=f"{fact.text} {correction.text}")
+        """Replace the value of a fact of this turn by that of a correction."""
+        corrected = replace(fact, text=f"{fact.text} {correction.text}")
         if fact.relation in VALUE_IS_SUBJECT:
-            right = replace(right, subject=correction.object)
+            corrected = replace(corrected, subject=correction.object)
         else:
-            right = replace(right, object=correction.object)
-        self.facts = {kept: right if kept == key else other for kept, other in self.facts.items()}
+            corrected = replace(corrected, object=correction.object)
+        # The corrected fact keeps the place of the wrong one, and its key.
+        self.facts[key] = corrected
         kind = self.nodes[value].kind if value in self.nodes else ""
         self.nodes.pop(value, None)
         self.nodes.setdefault(correction.object, NodeDraft(correction.object, kind or "Thing"))
 
-    def found(self) -> Found:
+    def result(self) -> Found:
         return Found(
             tuple(self.nodes.values()),
             tuple(self.facts.values()),
@@ -137,14 +138,14 @@ class _Gathered:
 
 
 def extract(turn: Turn, zone: tzinfo = UTC) -> Found:
-    """Return what a turn's words state, end and put right.
+    """Return what a turn's sentences state, end and correct.
 
-    Its dates are those of the turn's own offset, else of ``zone``.
+    Dates are read with the turn's own UTC offset, else in ``zone``.
 
-    Only what people say is read: turns of role ``user``. "I" is the turn's actor, else ``USER``; a
-    document's "I" is nobody that is known, and gives nothing.
+    Only turns of role ``user`` are read. "I" is the turn's actor, else ``USER``; the "I" of a
+    document is unknown, so its sentences in the first person yield nothing.
     """
-    if turn.role != _SPEAKERS_ROLE or not _may_state(turn.content):
+    if turn.role != _SPEAKERS_ROLE or not _MAY_STATE.search(turn.content):
         return Found()
     speaker = "" if turn.chunk else turn.actor or USER
     at = local_time(turn, zone)
@@ -158,9 +159,9 @@ def extract(turn: Turn, zone: tzinfo = UTC) -> Found:
         for reading, clause in _readings(sentence, speaker):
             left -= len(reading.states) + len(reading.ends)
             if left < 0:
-                return gathered.found()
+                return gathered.result()
             _gather(gathered, reading, sentence, clause, at)
-    return gathered.found()
+    return gathered.result()
 
 
 def _gather(
@@ -173,7 +174,7 @@ def _gather(
         if (fact := _fact(triple, _text_of(triple, reading, sentence), dated, at)) is not None
     ]
     if reading.states and not facts:
-        return  # what says nothing ends nothing
+        return  # the statement was not taken, so it ends nothing either
     for fact, object_kind in facts:
         gathered.add_fact(fact, object_kind)
     for triple in reading.ends:
@@ -200,81 +201,79 @@ def _text_of(triple: Triple, reading: ClauseReading, sentence: Sentence) -> str:
 
 
 def _readings(sentence: Sentence, speaker: str) -> Iterator[tuple[ClauseReading, str]]:
-    """Yield what a sentence says, clause by clause."""
+    """Yield the reading of each clause of a sentence, with the clause's words for its dates."""
     if speaker and (gone := _NO_ORDER_ANY_MORE.match(sentence.led_off)):
         ended = Triple(speaker, ("ALWAYS",), gone["what"].rstrip(" .!"))
         yield ClauseReading((), (ended,)), ""
         return
     if speaker and (order := _ORDER.match(sentence.led_off)):
-        what = _PLEASE.sub("", order["what"]).rstrip(" .!")
-        if len(what.split()) <= words.MOST_WORDS and not is_reported(what.partition(" ")[2]):
+        action = _PLEASE.sub("", order["what"]).rstrip(" .!")
+        if len(action.split()) <= words.MOST_WORDS and not is_reported(action.partition(" ")[2]):
             when = order["when"].upper()
             opposite = "NEVER" if when == "ALWAYS" else "ALWAYS"
-            yield (
-                ClauseReading(
-                    (Triple(speaker, (when,), what),), (Triple(speaker, (opposite,), what),)
-                ),
-                "",
-            )
+            stated = Triple(speaker, (when,), action)
+            ended = Triple(speaker, (opposite,), action)
+            yield ClauseReading((stated,), (ended,)), ""
         return
     for clause in sentence.clauses:
         yield _read_clause(clause, sentence, speaker), clause.dated
 
 
 def _read_clause(clause: Clause, sentence: Sentence, speaker: str) -> ClauseReading:
-    kept, instead = _without_alternative(clause)
-    mood = _mood_of(kept, clause)
-    reading = named_people(kept, speaker, only_in_passing=mood != "stated")
+    text, rejected = _without_alternative(clause)
+    mood = _mood_of(text, clause)
+    people = named_people(text, speaker, only_in_passing=mood != "stated")
     if mood == "guessed":
-        return reading
-    name = name_of_speaker(kept, speaker, sentence)
+        return people
+    name = name_of_speaker(text, speaker, sentence)
     if name is not None:
-        return reading + ClauseReading((name,))
+        return people + ClauseReading((name,))
     if mood == "stated":
-        named = owned_by_name(kept, speaker)
+        named = owned_by_name(text, speaker)
         if named.states:
-            return reading + named
-    subject_first = KIN_LEAD.sub(r"\1", kept)
-    said = _say(subject_first.rstrip(" .!"), speaker, mood)
-    if said is None:
-        said = ClauseReading()
-    elif said.ends and not said.states:  # "our cat Miso died" does not say that there is a cat
+            return people + named
+    subject_first = KIN_LEAD.sub(r"\1", text)
+    reading = _read_phrasing(subject_first.rstrip(" .!"), speaker, mood)
+    if reading is None:
         reading = ClauseReading()
-    if instead:
-        stated = (*reading.states, *said.states)[-1:]
-        rejected = _rejected(kept, instead, stated, speaker)
-        said = replace(said, ends=(*said.ends, *rejected))
-    return reading + said
+    elif reading.ends and not reading.states:  # "our cat Miso died" does not state a cat
+        people = ClauseReading()
+    if rejected:
+        stated = (*people.states, *reading.states)[-1:]
+        ends = _ends_of_rejected(text, rejected, stated, speaker)
+        reading = replace(reading, ends=(*reading.ends, *ends))
+    return people + reading
 
 
-def _rejected(
-    kept: str, instead: str, stated: Sequence[Triple], speaker: str
+def _ends_of_rejected(
+    text: str, rejected: str, stated: Sequence[Triple], speaker: str
 ) -> tuple[Triple, ...]:
-    """Return the ends of what a clause rejects: "Bruno, not Rex", "to Malta instead of Crete".
+    """Return what a clause ends by rejecting it: "Bruno, not Rex", "to Malta instead of Crete".
 
-    A journey without a day states no plan and still ends those to the place that it is not to.
+    A journey without a day states no plan, and still ends the plans for the rejected place.
     """
-    if speaker and _TRAVELS.match(kept):
-        return tuple(Triple(speaker, ("PLANS",), trip) for trip in words.read_trip(instead))
-    return tuple(Triple(triple.subject, triple.relations, instead) for triple in stated)
+    if speaker and _TRAVELS.match(text):
+        return tuple(Triple(speaker, ("PLANS",), trip) for trip in words.read_trip(rejected))
+    return tuple(Triple(triple.subject, triple.relations, rejected) for triple in stated)
 
 
 # Phrasings: all of them are one RE2 set, each with its own pattern for the slots
 
 
 class _Pattern(Protocol):
-    """What is used of a compiled RE2 pattern."""
+    """The part of a compiled RE2 pattern that this module uses."""
 
     def match(self, text: str, /) -> re.Match[str] | None: ...
 
 
 @dataclass(frozen=True, slots=True)
 class _Phrasings:
-    """Every phrasing in the order of trial, and the set that tells which of them may match.
+    """Every phrasing in the order of trial, and the RE2 set that finds those that may match.
 
     Attributes:
-        phrasings: Of each family those that change, then those that close, then those that open.
-        closing: Numbers of those that close.
+        phrasings: Family by family: first ``changes``, then ``closes``, then ``opens``.
+        closing: Indexes in ``phrasings`` of the ``closes``.
+        candidates: RE2 set with the patterns in the same order.
     """
 
     phrasings: tuple[Phrasing, ...]
@@ -334,8 +333,10 @@ def _slot_pattern(slot: re.Match[str]) -> str:
     return _ME if slot[1] == "me" else f"(?P<{slot[1]}>.+?)"
 
 
-def _say(clause: str, speaker: str, mood: Literal["stated", "denied"]) -> ClauseReading | None:
-    """Return what the first phrasing says whose slots all hold values; None when there is none."""
+def _read_phrasing(
+    clause: str, speaker: str, mood: Literal["stated", "denied"]
+) -> ClauseReading | None:
+    """Return the reading by the first phrasing whose slots all hold values; None for no such."""
     for phrasing in _phrasings().matching(clause, only_closing=mood == "denied"):
         match = _pattern(phrasing.words).match(clause)
         if match is not None and _speaks_of_many(match.groupdict().get("who"), clause):
@@ -353,7 +354,7 @@ _OF_MANY = re.compile(
 
 
 def _speaks_of_many(who: str | None, clause: str) -> bool:
-    """Tell whether the verb after a name is not of one person: "Artists like Monet"."""
+    """Tell whether the verb after a name is a plural one: "Artists like Monet"."""
     if not who or who in ("I", "We", "we") or who.startswith(("My ", "Our ", "my ", "our ")):
         return False
     return clause.startswith(who) and _OF_MANY.match(clause, len(who)) is not None
@@ -362,7 +363,7 @@ def _speaks_of_many(who: str | None, clause: str) -> bool:
 def _fill(
     phrasing: Phrasing, groups: Mapping[str, str | None], speaker: str
 ) -> ClauseReading | None:
-    """Return what a phrasing says; None when a slot holds nothing of its type."""
+    """Return the reading by a phrasing; None when the text in a slot is not of the slot's type."""
     values: dict[str, tuple[str, ...]] = {"me": (speaker,), "*": ("",)}
     for slot, text in groups.items():
         if slot == "me":
@@ -378,14 +379,14 @@ def _fill(
         if not values[slot]:
             return None
     if not speaker and not (values.get("who") or values.get("living")):
-        return None  # things of a document are nobody's
+        return None  # a document's things have no known owner
     if "event" in values:
         values["plan"] = tuple(_plans_of(values["event"][0]))
     states = tuple(_expand(phrasing.states, values, speaker))
     ends = [*_expand(phrasing.ends, values, speaker)]
     if phrasing.rivals:
         ends += _rivals(values[phrasing.rivals][0], states[0].subject)
-    if any(not one.subject and not one.object for one in ends):
+    if any(not end.subject and not end.object for end in ends):
         return None
     return ClauseReading(states, tuple(ends))
 
@@ -487,7 +488,7 @@ _DENIED = re.compile(
 
 
 def _without_alternative(clause: Clause) -> tuple[str, str]:
-    """Return a clause without what it rejects, and that: "use Rust, not Go"."""
+    """Split off the alternative that a clause rejects: "use Rust, not Go" → "use Rust", "Go"."""
     match = _ALTERNATIVE.match(clause.text)
     if match and (match["over"] is None or _CHOOSES.search(match[1])):
         return match[1], _NOW_AT_END.sub("", match["other"].rstrip("."))
@@ -498,9 +499,12 @@ def _without_alternative(clause: Clause) -> tuple[str, str]:
     return clause.text, ""
 
 
-def _mood_of(kept: str, clause: Clause) -> Literal["stated", "denied", "guessed"]:
-    """Return the mood of a clause without what it rejects: "use Rust, not Go" is stated."""
-    if clause.mood == "denied" and kept != clause.text and not _DENIED.search(kept):
+def _mood_of(text: str, clause: Clause) -> Literal["stated", "denied", "guessed"]:
+    """Return the mood of ``text``, a clause without the alternative it rejects.
+
+    "use Rust, not Go" is stated: only the rejected part denies something.
+    """
+    if clause.mood == "denied" and text != clause.text and not _DENIED.search(text):
         return "stated"
     return clause.mood
 
@@ -513,10 +517,6 @@ _MAY_STATE = re.compile(
     r"|passed|was|were|got|no|sorry|actually|they|the|has|meant|need|knows|renamed|im|i'm)\b",
     re.IGNORECASE,
 )
-
-
-def _may_state(content: str) -> bool:
-    return _MAY_STATE.search(content) is not None
 
 
 # Drafts of what was read
@@ -533,9 +533,9 @@ def _fact(triple: Triple, text: str, dated: str, at: datetime) -> FactDraft | No
 
 
 def _since(text: str, at: datetime, *, ahead: bool) -> CoarseTime | None:
-    """Return the beginning of the first time that a text names, to come or past.
+    """Return the beginning of the first time in a text: a future one if ``ahead``, else a past one.
 
-    What holds from a day to come on is not so yet: "from Monday I work for Norland Rail".
+    A beginning that the text puts ahead is future too: "from Monday I work for Norland Rail".
     """
     text = _FROM_WEEKDAY.sub(r"\1 on \2", text)
     starts = [
@@ -548,8 +548,8 @@ def _since(text: str, at: datetime, *, ahead: bool) -> CoarseTime | None:
 
 def _begins_then(span: Span, text: str) -> bool:
     """Tell whether a text says that something begins at a time: "from next month"."""
-    before, found, _ = text.lower().partition(span.text.lower())
-    return bool(found) and _FROM_THEN_ON.search(before) is not None
+    before, span_text, _ = text.lower().partition(span.text.lower())
+    return bool(span_text) and _FROM_THEN_ON.search(before) is not None
 
 
 def _start(span: Span, at: datetime, *, ahead: bool) -> CoarseTime | None:
@@ -565,7 +565,7 @@ def _start(span: Span, at: datetime, *, ahead: bool) -> CoarseTime | None:
 
 
 def _ended(text: str, at: datetime) -> tuple[datetime | None, datetime | None]:
-    """Return since when something holds no longer, and the end of the stretch that is named."""
+    """Return when a named past stretch of time began, which is when the fact ended, and its end."""
     for span in read_times(text, at):
         began = span.began()
         if began is not None and has_begun(began, at):
