@@ -1,4 +1,8 @@
-"""Where texts come in: what may be told with one, its tags and links, a place in the queue, then the journal."""
+"""Turn a text and its options into a draft and a job, and append them to the journal.
+
+Holds the options of ``remember``, the reading of ``#tags`` and ``[[links]]``, and the bounds on how
+many jobs may wait.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +30,7 @@ from pps.journal.versions import ChangeType, Revised, Rework
 Extraction: TypeAlias = Literal["given", "rules", "command", "model", "none"]
 _T = TypeVar("_T")
 TYPED_SOURCE = "record"
-"""Where the turns of records of packs' kinds come from."""
+"""Source of the turns of records whose kind a pack of kinds defines."""
 MAX_TITLE = 80
 MAX_SUMMARY = 200
 _RETRY_AFTER_S = 5.0
@@ -37,7 +41,7 @@ _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
 _LINK = re.compile(r"\[\[([^\[\]\n|]{1,200})(?:\|[^\[\]\n]*)?\]\]")
 _BEFORE_TAG = re.compile(r"[\w#/&]")
 _SPACE = re.compile(r"\s+")
-# A full stop of a script with spaces ends a sentence before white space; one of a script without, at once.
+# In scripts with spaces a full stop ends a sentence before white space; in those without, at once.
 _END = re.compile(r"[.!?…؟।۔։]+[\"'”’»)\]]*(?=\s|$)|[。！？]+[」』”’）]*|\n\s*\n")
 _ABBREVIATED = re.compile(
     r"(?:^|\W)(?:[^\W\d_]|mr|mrs|ms|dr|prof|st|vs|no|etc|e\.g|i\.e|z\.B|ca|bzw|p|pp|fig)\.$",
@@ -62,16 +66,15 @@ _AFTER_ORDINAL = (
 
 @dataclass(frozen=True, slots=True)
 class Automatic:
-    """What is read out of a text without being asked: ``#tags``, and relations by ``[[links]]``."""
+    """Which parts of a text are read without a request: ``#tags``, relations by ``[[links]]``."""
 
     tags: bool = True
     relations: bool = True
 
-    def tags_of(self, given: tuple[str, ...], text: str) -> tuple[str, ...]:
-        """Return the tags of a text: those given with it, then its own, as many as there is room for."""
-        return tuple(dict.fromkeys((*given, *(tags_in(text) if self.tags else ()))))[
-            : bounds.MAX_TAGS
-        ]
+    def tags_of(self, request_tags: tuple[str, ...], text: str) -> tuple[str, ...]:
+        """Return the tags of a request, then the ``#tags`` of its text, ``MAX_TAGS`` at most."""
+        text_tags = tags_in(text) if self.tags else ()
+        return tuple(dict.fromkeys((*request_tags, *text_tags)))[: bounds.MAX_TAGS]
 
     def links_of(self, text: str) -> tuple[str, ...]:
         return links_in(text) if self.relations else ()
@@ -92,7 +95,7 @@ def tags_in(text: str) -> tuple[str, ...]:
     if "#" not in text:
         return ()
     prose = _CODE.sub(" ", text)
-    found: dict[str, None] = {}
+    tags: dict[str, None] = {}
     at = prose.find("#")
     while at >= 0:
         end = at + 1
@@ -100,21 +103,24 @@ def tags_in(text: str) -> tuple[str, ...]:
             end += 1
         tag = tag_of(prose[at + 1 : end])
         if is_tag(tag) and not (at and _BEFORE_TAG.match(prose[at - 1])):
-            found[tag] = None
+            tags[tag] = None
         at = prose.find("#", end)
-    return tuple(found)
+    return tuple(tags)
 
 
 def links_in(text: str) -> tuple[str, ...]:
-    """Return the titles of ``[[links]]``, in order; equal titles (case and space folded) once; code is not read."""
+    """Return the titles of ``[[links]]`` outside of code, in order.
+
+    Titles that are equal with case and white space folded come once.
+    """
     if "[[" not in text:
         return ()
-    found: dict[str, str] = {}
+    titles: dict[str, str] = {}
     for match in _LINK.findall(_CODE.sub(" ", text)):
         title = " ".join(match.split())
-        found.setdefault(fold(title), title)
-    found.pop("", None)
-    return tuple(found.values())
+        titles.setdefault(fold(title), title)
+    titles.pop("", None)
+    return tuple(titles.values())
 
 
 def summary_of(content: str) -> str:
@@ -127,7 +133,7 @@ def summary_of(content: str) -> str:
 
 
 def title_of(content: str) -> str:
-    """Return what a record without a title is called: its first 80 characters, white space folded, any script."""
+    """Return the title for a record without one: its first 80 characters, white space folded."""
     text = _SPACE.sub(" ", content[: MAX_TITLE * 8].strip())
     return _cut(text, MAX_TITLE).strip() if len(text) > MAX_TITLE else text
 
@@ -145,7 +151,7 @@ def _sentence_end(text: str) -> int:
 
 
 def _is_ordinal(text: str, stop: int) -> bool:
-    """Tell whether a full stop makes the number before it a third, as in "am 3. Mai"."""
+    """Tell whether a full stop makes the number before it an ordinal, as in "am 3. Mai"."""
     rest = text[stop + 1 : stop + 8].lstrip(" ")
     return text[stop - 1 : stop].isdigit() and (
         rest[:1].islower() or rest.startswith(_AFTER_ORDINAL)
@@ -153,7 +159,7 @@ def _is_ordinal(text: str, stop: int) -> bool:
 
 
 def _cut(text: str, size: int) -> str:
-    """Return at most ``size`` characters, without tearing an accent or a joined sign from its letter."""
+    """Return at most ``size`` characters; combining marks and joined emoji stay whole."""
     end = min(size, len(text))
     while 1 < end < len(text) and (
         unicodedata.category(text[end])[0] == "M" or text[end - 1] == "\u200d" == text[end]
@@ -163,13 +169,14 @@ def _cut(text: str, size: int) -> str:
 
 
 class TextOptions(TypedDict, total=False):
-    """What may be told about any text that is kept.
+    """Options of any text that is stored.
 
     Attributes:
         actor: Who wrote it inside the entity, at most 200 characters.
         session: The conversation, at most 200 characters.
-        source, source_ref: Where it came from and its id there; a ref makes a second call a duplicate.
-        kind: What it is; at most 200 characters.
+        source, source_ref: Where it came from and its id there, at most 200 characters each; a
+            second call with the same reference is a duplicate.
+        kind: Kind of the text; at most 200 characters.
         tags: Tags beside the ``#tags`` of the text.
     """
 
@@ -182,16 +189,17 @@ class TextOptions(TypedDict, total=False):
 
 
 class RememberOptions(TextOptions, total=False):
-    """What ``remember`` may be told about a text; its kind is ``turn`` unless given, such as ``summary``.
+    """Options of ``remember``; the kind defaults to ``turn``.
 
     Attributes:
         role: ``user`` (default), ``assistant``, ``system`` or ``tool``.
-        occurred_at: When it happened, now when not given: a time without a zone is of the entity's, a ``date`` (or
-            ``CoarseTime``) has none.
-        nodes, facts: What a calling agent read in it (*given*).
-        extraction: ``given``, ``rules``, ``command``, ``model`` or ``none``; the entity's setting when not given.
+        occurred_at: When it happened, by default now. A time without a zone is in the entity's
+            zone; a ``date`` or ``CoarseTime`` has none.
+        nodes, facts: Nodes and facts that the calling agent read in the text (*given*).
+        extraction: ``given``, ``rules``, ``command``, ``model`` or ``none``; by default the
+            entity's setting.
         chunk: Which part of a document it is.
-        importance: 0 to 1, as the caller thinks; .5 when not given. Topics, dreams and what is explored go by it.
+        importance: 0 to 1, 0.5 by default. Topics, dreams and exploration weigh turns by it.
     """
 
     role: str
@@ -204,17 +212,18 @@ class RememberOptions(TextOptions, total=False):
 
 
 def unset(mode: Extraction) -> frozenset[str]:
-    """Return the ways to read that need a setting and are not set up where ``extractor.mode`` is this."""
+    """Return the extractions that are not configured if ``extractor.mode`` is ``mode``."""
     return frozenset(("command", "model")) - {mode}
 
 
 def check_extraction(wanted: str, mode: Extraction) -> None:
-    """Raise InvalidRequest, before anything is kept, for a way to read that is unknown or not set up."""
+    """Raise InvalidRequest for an extraction that is unknown or not configured."""
     bounds.check_choice("extraction", wanted, bounds.EXTRACTIONS)
     if wanted in unset(mode):
         raise InvalidRequest(
             "extraction",
-            f'nothing is set for {wanted!r}: set extractor.mode = "{wanted}" (PPS_EXTRACTOR__MODE), or leave it out',
+            f'nothing is set for {wanted!r}: set extractor.mode = "{wanted}" '
+            "(PPS_EXTRACTOR__MODE), or leave it out",
         )
 
 
@@ -226,10 +235,15 @@ def make_draft(
     automatic: Automatic,
     zone: tzinfo = UTC,
 ) -> tuple[TurnDraft, JobPayload]:
-    """Return the journal's draft and its job, without secrets.
+    """Return the journal's draft of a turn and its job, without secrets.
 
-    Where no way to read is given, it is ``extraction``: the setting ``extractor.mode``. Times without a zone are of
-    ``zone``, the entity's.
+    Args:
+        content: 1 to 65,536 characters.
+        options: See RememberOptions.
+        extraction: The setting ``extractor.mode``; used if the options name no extraction.
+        redactor: Replaces secrets by markers.
+        automatic: Whether tags and links are read from the text.
+        zone: The entity's zone, for times without one.
 
     Raises:
         InvalidRequest: The first bound that is broken, or a kind or relation that holds a secret.
@@ -271,7 +285,7 @@ def make_draft(
 def time_and_offset(
     moment: datetime | None, zone: tzinfo, field: str
 ) -> tuple[datetime | None, int | None]:
-    """Return when an event happened, in UTC, and the offset of its own clock where that is not the entity's."""
+    """Return a time in UTC, and its own UTC offset in seconds unless it is in ``zone``."""
     if moment is None:
         return None, None
     moment = zoned(moment, zone, field)
@@ -279,7 +293,7 @@ def time_and_offset(
 
 
 def _zoned_fact(number: int, fact: FactDraft, zone: tzinfo) -> FactDraft:
-    """Return a fact whose times are aware: one without a zone is of the entity's."""
+    """Return a fact whose times are aware; a time without a zone is in ``zone``."""
     return replace(
         fact,
         valid_at=fact.valid_at and zoned(fact.valid_at, zone, f"facts[{number}].valid_at"),
@@ -288,7 +302,7 @@ def _zoned_fact(number: int, fact: FactDraft, zone: tzinfo) -> FactDraft:
 
 
 def check_words(content: str, options: TextOptions) -> None:
-    """Raise InvalidRequest for a text, or a word about it, that is too long."""
+    """Raise InvalidRequest for a text or a text option that is too long, or an empty text."""
     bounds.check_length("content", content, 1, bounds.MAX_CONTENT)
     for name in ("actor", "session", "source", "source_ref", "kind"):
         bounds.check_length(name, str(options.get(name, "")), 0, 200)
@@ -297,22 +311,21 @@ def check_words(content: str, options: TextOptions) -> None:
 def drafted(
     content: str, options: TextOptions, redactor: KeyedRedactor, automatic: Automatic
 ) -> TurnDraft:
-    """Return a text with its tags and with where it comes from, as far as that is given, without secrets."""
+    """Return the draft of a turn with its tags and its source, without secrets."""
     if options.get("source") == TYPED_SOURCE:  # their turns' ids follow from it
         raise InvalidRequest(
             "source", f"{TYPED_SOURCE!r} is that of records of packs' kinds: give another one"
         )
-    kept, session, source, source_ref = redactor.known_text(
+    text, session, source, source_ref = redactor.known_text(
         normalise(content),
         options.get("session") or "",
         options.get("source") or "",
         options.get("source_ref") or "",
     )
-    given = bounds.check_tags(redactor.tags(options.get("tags", ())))
+    request_tags = bounds.check_tags(redactor.tags(options.get("tags", ())))
     actor = redactor.text(options.get("actor", ""))
-    return TurnDraft(
-        kept, "user", actor, session, source, source_ref, tags=automatic.tags_of(given, kept)
-    )
+    tags = automatic.tags_of(request_tags, text)
+    return TurnDraft(text, "user", actor, session, source, source_ref, tags=tags)
 
 
 def accepted(appended: Appended, redacted: int) -> Receipt:
@@ -323,17 +336,25 @@ def accepted(appended: Appended, redacted: int) -> Receipt:
 
 
 def finished(receipt: Receipt, job: Job) -> Receipt:
-    """Return the receipt with what became of its job."""
+    """Return the receipt with the result of its job, or with state ``failed``."""
     if job.state == "failed":
         return replace(receipt, state="failed")
-    if (made := job.result) is None:
+    result = job.result
+    if result is None:
         return receipt
-    counts = {"nodes": made.nodes, "facts": made.facts, "edges": made.edges}
-    return replace(receipt, state="done", tags=made.tags, skipped=made.skipped, **counts)
+    return replace(
+        receipt,
+        state="done",
+        tags=result.tags,
+        skipped=result.skipped,
+        nodes=result.nodes,
+        facts=result.facts,
+        edges=result.edges,
+    )
 
 
 class Backlog:
-    """Counts what waits in the queues of every open entity; ``most`` is the bound."""
+    """Counts the jobs that wait in the queues of all open entities; ``most`` is the bound."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -341,18 +362,19 @@ class Backlog:
         self._came_at = -math.inf
 
     def note_single(self) -> None:
-        """Note that a turn came by itself, and somebody waits for its acknowledgement."""
+        """Note a turn that came by itself: its caller waits for the acknowledgement."""
         self._came_at = clock.monotonic()
 
     def flows(self) -> bool:
-        """Tell whether turns keep coming one by one, and so few wait that they may be taken in gently."""
+        """Tell whether single turns keep coming and few jobs wait, so that work may slow down."""
         return clock.monotonic() - self._came_at < _FLOWS_S and self.waiting < _KEEPS_UP
 
 
 class EntityBacklog:
-    """Counts what waits in one entity's queue. A place is taken before the journal is written, so nothing is lost.
+    """Counts the jobs that wait in one entity's queue.
 
-    Not for several threads: it lives in one event loop, and no bound is overrun between two calls.
+    A place is reserved before the journal is written, so a full queue refuses a turn before it is
+    acknowledged. Not thread-safe: it lives in one event loop.
     """
 
     def __init__(self, total: Backlog, most: int) -> None:
@@ -361,10 +383,10 @@ class EntityBacklog:
         self.waiting = 0
 
     def reserve(self, count: int) -> None:
-        """Take places in the queue.
+        """Take ``count`` places in the queue.
 
         Raises:
-            Overloaded: There are not so many left; nothing was taken.
+            Overloaded: Fewer places are free; none was taken.
         """
         if self.waiting and self.waiting + count > self.most:
             raise _overloaded(self.waiting, "this memory", "jobs.queue_entity", self.most)
@@ -377,11 +399,11 @@ class EntityBacklog:
         self._add(count)
 
     def release(self, count: int) -> None:
-        """Give places back: jobs came to an end, or were never stored."""
+        """Give places back, of jobs that ended or were never stored."""
         self._add(-min(count, self.waiting))
 
     def set(self, waiting: int) -> None:
-        """Correct the count by what the journal says; a closed entity has 0."""
+        """Set the count to the number of waiting jobs in the journal; 0 for a closed entity."""
         self._add(waiting - self.waiting)
 
     def _add(self, count: int) -> None:
@@ -389,24 +411,28 @@ class EntityBacklog:
         self._total.waiting += count
 
 
-def _overloaded(waiting: int, whose: str, setting: str, most: int) -> Overloaded:
+def _overloaded(waiting: int, memories: str, setting: str, most: int) -> Overloaded:
     return Overloaded(
-        f"{waiting:,} turns of {whose} wait to be taken in, and {setting} allows {most:,}: nothing was stored; "
-        f"try again in {_RETRY_AFTER_S:.0f} s, `pps doctor` says what they wait for",
+        f"{waiting:,} turns of {memories} wait to be taken in, and {setting} allows {most:,}: "
+        f"nothing was stored; try again in {_RETRY_AFTER_S:.0f} s, "
+        "`pps doctor` says what they wait for",
         _RETRY_AFTER_S,
     )
 
 
 class JobListener(Protocol):
-    """Is told that the journal has a new job: the worker."""
+    """Is notified of new jobs in the journal; the worker implements it."""
 
     def notify(self, *, one_by_one: bool = False) -> None:
-        """Wake up. After ``one_by_one`` more may be on their way: their acknowledgements go first."""
+        """Wake up. After ``one_by_one`` more turns may follow, whose acknowledgements go first."""
         ...
 
 
 class Intake:
-    """Appends turns to one entity's journal. What it returns is on disk; what it refuses was never written."""
+    """Appends turns to one entity's journal.
+
+    A turn is on disk when a call returns; a turn that a call refuses was never written.
+    """
 
     def __init__(self, journal: Journal, worker: JobListener, backlog: EntityBacklog) -> None:
         self._journal = journal
@@ -427,7 +453,7 @@ class Intake:
         """Store turns in the order given, all of them or none; raises as ``append``."""
         append = partial(self._journal.append_many, entries)
         return await self.queued(
-            len(entries), append, lambda done: sum(not one.duplicate for one in done)
+            len(entries), append, lambda done: sum(not appended.duplicate for appended in done)
         )
 
     async def revise(self, turn: str, change: ChangeType, actor: str, rework: Rework) -> Revised:
@@ -448,9 +474,15 @@ class Intake:
         *,
         one_by_one: bool = False,
     ) -> _T:
-        """Write with places in the queue for ``most`` jobs, and give those back that were not needed.
+        """Reserve places for ``most`` jobs, write, and release the places that were not needed.
 
-        Raises Overloaded, as ``append``, and what ``write`` raises.
+        Args:
+            most: Places to reserve.
+            write: Writes the jobs.
+            count: Returns how many jobs the result of ``write`` has queued.
+            one_by_one: More single turns may follow.
+
+        Raises Overloaded, as ``append``, and the errors of ``write``.
         """
         self._backlog.reserve(most)
         queued = 0
