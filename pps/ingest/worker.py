@@ -1,10 +1,11 @@
-"""The in-order worker: takes an entity's jobs from the journal and carries them into graph and indexes.
+"""The worker: applies an entity's jobs, in order, from the journal to graph and indexes.
 
-A job has two stages: its turn is *saved* with what was given or found by rules, and a model *reads* it
-where that is asked for. Each stage goes in the order of receipt: while its first job waits for another
-attempt, the later ones wait too, and a job that is parked lets them pass. Saving does not wait for
-reading, so a turn can be found while the language model is away. Where a command reads, a ``Reader`` does the second
-stage beside this worker, and its jobs come back to be saved with what was read.
+A job has two stages. *save* stores its turn with the nodes and facts that were given or that rules
+read; *read* has a model read the turn, where its extraction asks for that. Each stage runs in the
+order of receipt: while its first job waits for another attempt, the later ones wait too; a parked
+job lets them pass. Saving does not wait for reading, so a turn can be found while the language
+model is away. If a command reads, a ``Reader`` does the second stage beside this worker, and its
+jobs come back to be saved with the reading.
 """
 
 from __future__ import annotations
@@ -34,9 +35,11 @@ _FIRST_WAIT_S = 0.5
 _LONGEST_WAIT_S = 30.0
 _PAUSE_S = 0.05
 _GIVES_WAY_S = 5.0
-"""How long turns that come in one by one, without a pause between them, are only acknowledged."""
-_LOOK_S, _PLACE_S = 60.0, 5.0
-"""How often an idle worker looks for facts that end by the clock; how long it waits for a place for a reading."""
+"""Most seconds for which work waits while single turns come in without a pause."""
+_LOOK_S = 60.0
+"""How often an idle worker looks for facts that end by the clock."""
+_PLACE_S = 5.0
+"""How long a worker waits before it looks again for a place for a reading."""
 _NEEDED: dict[Stage, tuple[Provider, ...]] = {
     "save": ("store", "embedder"),
     "read": ("store", "embedder", "extractor"),
@@ -46,39 +49,41 @@ _ENDED = ("done", "failed", "dropped")
 
 
 End: TypeAlias = Callable[[Sequence[tuple[int, JobResult]]], Work[object]]
-"""Returns what the journal notes of jobs, from their ids and results."""
+"""Makes the journal's transaction that ends jobs, from their ids and results."""
 
 
 class Steps(Protocol):
-    """What a job goes through. Every step can be run again: what it did before is not doubled."""
+    """The steps of a job. Every step is idempotent: run again, it doubles nothing."""
 
     async def save(self, jobs: Sequence[Job], end: End) -> None:
-        """Save turns, in order, with what was given with them, and end their jobs; one transaction for all."""
+        """Save turns in order with their given nodes and facts, and end their jobs.
+
+        One transaction for all of them.
+        """
         ...
 
     async def index(self) -> None:
-        """Bring what was saved into the indexes."""
+        """Apply the saved changes to the indexes."""
         ...
 
     async def read(self, job: Job) -> JobResult:
-        """Let a model read a turn that is saved; return what the job made in all."""
+        """Let a model read a saved turn; return the result of the whole job."""
         ...
 
     async def settle(self) -> float | None:
-        """Bring the indexes up to date with the clock and with what was left over.
+        """Bring the indexes up to date with the clock and with changes that were left over.
 
-        Return in how many seconds there is more to do by the clock, 0 when there is more at once, None when there is
-        nothing.
+        Return the seconds until there is more to do by the clock: 0 for at once, None for nothing.
         """
         ...
 
 
 class Worker:
-    """One task an entity. Batches share one write; readings by a model go one by one.
+    """One task for each entity. A batch of saves is one write; a model reads turns one at a time.
 
     Attributes:
         reader: Has turns read by a command; without one, the steps have them read by a model.
-        held: Jobs go through this door, and so does everything else that changes the graph.
+        held: The lock that jobs, and everything else that changes the graph, run under.
     """
 
     def __init__(
@@ -116,7 +121,7 @@ class Worker:
 
     @property
     def waits_for(self) -> tuple[str, ...]:
-        """Why it cannot go on for now, and what it leaves alone for a while, a sentence each."""
+        """The reasons why work cannot go on for now, a sentence each."""
         full = self._failing.full_disk()
         failed = [
             f"the {breaker.name} failed, {breaker.why}"
@@ -137,24 +142,24 @@ class Worker:
 
     @property
     def outage(self) -> bool:
-        """Whether what it waits for is shared with other entities: the disk, a server, a model."""
+        """Whether it waits for something that entities share: the disk, a server, a model."""
         return self._failing.full_disk() is not None or any(
-            one.shared for one in self._rules.breakers.open()
+            breaker.shared for breaker in self._rules.breakers.open()
         )
 
     def start(self) -> None:
         self._wake.set()
-        for one in self._rules.breakers.by_provider.values():
-            one.listen(self._reopened)
+        for breaker in self._rules.breakers.by_provider.values():
+            breaker.listen(self._reopened)
         if self.reader:
             self.reader.start(self.dropped, self.save_by_rules)
         self._begin(self._run())
 
     async def stop(self) -> None:
         """Stop at once; a job in hand is done again at the next start."""
-        for one in self._rules.breakers.by_provider.values():
-            one.forget(self._reopened)
-            one.release(self)
+        for breaker in self._rules.breakers.by_provider.values():
+            breaker.forget(self._reopened)
+            breaker.release(self)
         self._rules.places.release(self)
         try:
             if self.reader:
@@ -169,15 +174,15 @@ class Worker:
         closed = StoreUnavailable(
             "the memory was closed before this was done; it goes on at the next start"
         )
-        for future in [
-            future for waiting in self._waiters.values() for future in waiting if not future.done()
-        ]:
-            future.set_exception(closed)
+        for futures in self._waiters.values():
+            for future in futures:
+                if not future.done():
+                    future.set_exception(closed)
 
     def notify(self, *, one_by_one: bool = False) -> None:
-        """Say that the journal has a new job, or an old one that may be tried at once.
+        """Wake the worker: the journal has a new job, or an old one that may be tried at once.
 
-        After ``one_by_one`` others may be on their way: their acknowledgements go first.
+        After ``one_by_one`` more turns may follow, whose acknowledgements go first.
         """
         self._came += one_by_one
         self._notices += 1
@@ -188,14 +193,14 @@ class Worker:
             self.reader.notify()
 
     async def dropped(self, job_ids: Sequence[int]) -> None:
-        """Tell those who wait for jobs that were given up or read elsewhere, and look again at what is left."""
+        """Notify callers that wait for jobs which were given up or read elsewhere, and wake up."""
         await self._tell(job_ids)
         self.notify()
 
     async def save_by_rules(self, job_ids: Sequence[int]) -> None:
-        """Save turns once more, with what rules read in them; their jobs wait for the command as before.
+        """Save turns that wait for the command once more, with the facts that rules read in them.
 
-        Jobs that do not wait for it any more are passed over. A crash costs nothing: it is done again.
+        Jobs that no longer wait for it are passed over. After a crash it is done again.
         """
         async with self.held(None):
             jobs = [job for id_ in job_ids if (job := await self._queue.job(id_))]
@@ -211,7 +216,9 @@ class Worker:
                 await self._steps.index()
 
     async def wait_for(self, job_id: int) -> Job:
-        """Return a job once it is done, parked or dropped, or is saved and waits for a command to read it.
+        """Return a job once it has ended, or is saved and waits for a command to read it.
+
+        A job has ended when it is done, failed or dropped.
 
         Raises:
             NotFound: Its turn is forgotten.
@@ -223,9 +230,9 @@ class Worker:
                 await self._tell([job_id])
                 return await future
         finally:
-            waiting = [one for one in self._waiters.pop(job_id, ()) if one is not future]
-            if waiting:
-                self._waiters[job_id] = waiting
+            others = [other for other in self._waiters.pop(job_id, ()) if other is not future]
+            if others:
+                self._waiters[job_id] = others
 
     async def ended(self, job_id: int, timeout_s: float | None) -> Job | None:
         """Return a job as ``wait_for``; None when time ran out."""
@@ -235,24 +242,24 @@ class Worker:
         return None
 
     async def forgotten(self) -> None:
-        """Tell those who wait for a turn that is forgotten."""
+        """Notify the callers whose turns are forgotten by now."""
         await self._tell([*self._waiters])
 
     async def settled(self, timeout_s: float) -> bool:
-        """Wait until every acknowledged turn is indexed, at most ``timeout_s``; tell whether it is.
+        """Wait at most ``timeout_s`` until every acknowledged turn is indexed; tell whether it is.
 
-        A command reads at once what waits for it.
+        A command reads the waiting turns at once.
         """
         with self.reader.awaited() if self.reader else contextlib.nullcontext():
             return await self._waited(self._settled, timeout_s)
 
     def read_now(self) -> None:
-        """Let a command read what waits without waiting for more."""
+        """Let a command read the waiting turns without waiting for more of them."""
         if self.reader:
             self.reader.hurry()
 
     async def saved(self, timeout_s: float) -> bool:
-        """Wait until every acknowledged turn can be found, though a model may have yet to read some; as ``settled``."""
+        """As ``settled``, until every turn can be found; a model may have yet to read some."""
         return await self._waited(self._saved, timeout_s)
 
     async def _waited(self, event: asyncio.Event, timeout_s: float) -> bool:
@@ -274,9 +281,10 @@ class Worker:
                 self._urgent.clear()
 
     async def _give_way(self) -> None:
-        """Wait for a pause among the turns that come in one by one, unless somebody waits for what they become.
+        """Debounce single turns up to ``_GIVES_WAY_S``, unless a caller waits for a result.
 
-        Work takes the processor from acknowledgements, and one write for many turns costs little more than one.
+        Work takes the processor from acknowledgements, and one write for many turns costs little
+        more than one for a single turn.
         """
         clock = asyncio.get_running_loop().time
         until = clock() + _GIVES_WAY_S
@@ -287,7 +295,7 @@ class Worker:
                     await self._urgent.wait()
 
     def _reopened(self) -> None:
-        """Try at once: what stood in the way answers again."""
+        """Try waiting jobs at once: a provider that had failed answers again."""
         self._hurry = True
         self._wake.set()
 
@@ -296,8 +304,11 @@ class Worker:
         self._task.add_done_callback(self._ended)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        """Go on after an error that nobody foresaw: it must not stop the turns behind it."""
-        if task.cancelled() or (error := task.exception()) is None:
+        """Go on after an unforeseen error: it must not stop the turns behind it."""
+        if task.cancelled():
+            return
+        error = task.exception()
+        if error is None:
             return
         self._trouble = self._failing.unforeseen(error)
         self._begin(self._after(error))
@@ -333,7 +344,7 @@ class Worker:
                     raise lag
                 self._trouble = ""
                 wait_s = _FIRST_WAIT_S
-            except PPSError as error:  # the journal, or what was left over for the indexes
+            except PPSError as error:  # of the journal, or of changes left over for the indexes
                 self._trouble = f"{error.code}: {error.message}"
                 _log.warning(
                     "entity %s: ingestion waits %.1f s after: %s", self._name, wait_s, self._trouble
@@ -378,7 +389,7 @@ class Worker:
         return self._rules.places.claim(self, self._wake.set)
 
     async def _tried(self, stage: Stage, jobs: list[Job]) -> bool:
-        """Do the work, or note why it could not be done; tell which."""
+        """Do the work and return True, or note why it failed and return False."""
         try:
             await self._work(stage, jobs)
         except BudgetSpent as spent:
@@ -392,9 +403,8 @@ class Worker:
         return False
 
     async def _work(self, stage: Stage, jobs: Sequence[Job]) -> None:
-        if (
-            stage == "read" and jobs[0].payload.extraction == "command"
-        ):  # no command is set any more
+        if stage == "read" and jobs[0].payload.extraction == "command":
+            # The setting of the command is gone: nothing can read the turn.
             await self._queue.finish([(jobs[0].id, jobs[0].result or JobResult())])
         elif stage == "read":
             await self._queue.finish([(jobs[0].id, await self._steps.read(jobs[0]))])
@@ -408,11 +418,14 @@ class Worker:
         await self._tell(job.id for job in jobs)
 
     async def _save(self, jobs: Sequence[Job], to_read: Collection[int]) -> None:
-        """Save and index turns; indexing that fails is tried again while nobody is told that their jobs have ended."""
+        """Save and index turns.
+
+        Indexing that fails is tried again, and until it succeeds the jobs do not count as ended.
+        """
 
         def end(results: Sequence[tuple[int, JobResult]]) -> Work[object]:
-            saved = [one for one in results if one[0] in to_read]
-            done = [one for one in results if one[0] not in to_read]
+            saved = [(job_id, result) for job_id, result in results if job_id in to_read]
+            done = [(job_id, result) for job_id, result in results if job_id not in to_read]
             return partial(end_jobs, saved=saved, done=done)
 
         ids = [job.id for job in jobs]
@@ -431,7 +444,7 @@ class Worker:
             await self._indexed()
 
     async def _indexed(self) -> None:
-        """Tell those who wait for turns that are in the indexes now."""
+        """Notify callers that wait for turns which are in the indexes now."""
         ids = self._unindexed
         self._unindexed = set()
         await self._tell(ids)
@@ -445,7 +458,7 @@ class Worker:
         return job.state in _ENDED or (self.reader is not None and job.stage == "read")
 
     async def _failed(self, jobs: Sequence[Job], error: PPSError) -> None:
-        """Note a failed attempt. Of a batch only the first job counts as tried; the others are put back."""
+        """Note a failed attempt of the first job; put the other jobs of the batch back."""
         stage = jobs[0].stage
         first = jobs[0]
         fault = self._failing.fault_of(error)
@@ -462,7 +475,7 @@ class Worker:
         await self._tell([first.id])
 
     async def _rest(self) -> None:
-        """Index what is left over when no job waits; sleep until there is a job or one may be tried again."""
+        """Index changes left over if no job waits; sleep until a job comes or may be retried."""
         self._wake.clear()
         self._hurry = False
         wait_s = await self._wait_s()
@@ -486,7 +499,7 @@ class Worker:
                 await self._wake.wait()
 
     async def _wait_s(self) -> float | None:
-        """Return how long it is until a job may be tried, or a place is looked for again; None when no job waits."""
+        """Return the seconds until a job, or a place for a reading, may be tried; None: no job."""
         if self.reader:
             return await self._failing.wait_s({"save": _NEEDED["save"]})
         if not self._rules.places.waits(self):
@@ -498,13 +511,13 @@ class Worker:
         for job_id in job_ids:
             if not self._waiters.get(job_id):
                 continue
-            found = await self._queue.job(job_id)
-            if found and not self._has_ended(found):
+            job = await self._queue.job(job_id)
+            if job and not self._has_ended(job):
                 continue
             for future in self._waiters.pop(job_id, ()):
                 if future.done():
                     continue
-                if found:
-                    future.set_result(found)
+                if job:
+                    future.set_result(job)
                 else:
                     future.set_exception(NotFound("turn"))
