@@ -1,9 +1,9 @@
-"""The reader: has turns that are saved read by a command, a group at a time, beside the worker.
+"""The reader: has saved turns read by a command, a group at a time, beside the worker.
 
-What a command answers is written into the turns' jobs, which are then saved once more: the *given* path. So saving
-never waits for a reading, a reading that is cut short is done again with nothing doubled, and one whose turn was
-forgotten or changed meanwhile is thrown away whole. While the command cannot be asked, rules read the turns that
-wait for it; they stay in the queue, and the command reads them when it answers again.
+The command's answer is written into the turns' jobs, which are then saved once more on the *given*
+path. So saving never waits for a reading; a reading that is cut short is done again and doubles
+nothing; and the reading of a turn that was forgotten or changed meanwhile is discarded whole. While
+the command is unavailable, rules read the waiting turns; these stay in the queue for the command.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import logging
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from itertools import chain
 
 from pps.core import bounds, time
 from pps.core.errors import BudgetSpent, ModelUnavailable, PPSError
@@ -43,7 +44,7 @@ _SOON_S = 0.2
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """When turns that wait are read: when they have ``tokens`` together, or none has come for ``idle_s``."""
+    """When waiting turns are read: at ``tokens`` in all, or ``idle_s`` after the latest turn."""
 
     tokens: int
     idle_s: float
@@ -51,7 +52,7 @@ class Groups:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """Whom a reader asks, for whom, and what it may cost; all of it is one entity's."""
+    """The command of a reader, its client, budget, groups and redactor; all of one entity."""
 
     command: ModelCommand
     client: IsolatedGraphitiClient
@@ -61,21 +62,23 @@ class Asked:
 
 
 class Reader:
-    """One task an entity. Its prompts hold turns of this entity, and what this entity's graph knows of their names.
+    """One task for each entity.
+
+    Its prompts hold turns of this entity, and what this entity's graph knows of the names in them.
 
     Attributes:
-        groups: When turns that wait are read.
-        away: Why the command cannot be asked, while it cannot: its last failure; empty when it can.
+        groups: When waiting turns are read.
+        away: The last failure of the command while it is unavailable; empty if it is available.
     """
 
-    def __init__(self, journal: Journal, name: str, rules: WorkRules, asked: Asked) -> None:
-        self.groups = asked.groups
+    def __init__(self, journal: Journal, name: str, rules: WorkRules, setup: Asked) -> None:
+        self.groups = setup.groups
         self.away = ""
         self._journal = journal
         self._queue = journal.queue
         self._name = name
         self._rules = rules
-        self._asked = asked
+        self._setup = setup
         self._defect = ""
         self._failing = Failing(journal, name, rules)
         self._wake = asyncio.Event()
@@ -89,11 +92,11 @@ class Reader:
     @property
     def command(self) -> str:
         """The command's name, as the reports of costs have it."""
-        return self._asked.command.name
+        return self._setup.command.name
 
     @property
     def trouble(self) -> str:
-        """Why it cannot go on for now; empty when it can."""
+        """The reason why reading cannot go on for now; empty if it can."""
         if self.away:
             return f"the extractor failed, {self.away} (rules read the turns meanwhile)"
         return self._defect
@@ -103,11 +106,12 @@ class Reader:
         ended: Callable[[Sequence[int]], Awaitable[None]],
         save_by_rules: Callable[[Sequence[int]], Awaitable[None]],
     ) -> None:
-        """Begin.
+        """Start the task.
 
         Args:
-            ended: Told of jobs that go on to be saved, or were parked.
-            save_by_rules: Saves, with what rules read in them, the turns of jobs that wait for the command.
+            ended: Called with jobs that go on to be saved, or were parked.
+            save_by_rules: Saves the turns of jobs that wait for the command, with the facts that
+                rules read in them.
         """
         self._ended = ended
         self._save_by_rules = save_by_rules
@@ -115,7 +119,7 @@ class Reader:
         self._task = asyncio.create_task(self._run(), name=f"reader-{self._name}")
 
     async def stop(self) -> None:
-        """End the command too; what it was asked is asked again at the next start."""
+        """Stop the task and the command; the next start asks the command again."""
         self._rules.breakers.by_provider["extractor"].forget(self.notify)
         self._release()
         if self._task:
@@ -127,13 +131,13 @@ class Reader:
         self._wake.set()
 
     def hurry(self) -> None:
-        """Read what waits by now without waiting for more: a session has ended. Later turns are grouped again."""
+        """Read the turns that wait now at once: a session has ended. Later turns are grouped."""
         self._at_once_until = time.now()
         self._wake.set()
 
     @contextlib.contextmanager
     def awaited(self) -> Generator[None]:
-        """Read whatever waits, and what comes meanwhile, at once: somebody waits for it."""
+        """Read waiting turns, and those that come meanwhile, at once: a caller waits for them."""
         self._waiting_callers += 1
         self.hurry()
         try:
@@ -151,7 +155,7 @@ class Reader:
                 wait_s = _PLACE_S
                 self._defect = f"{error.code}: {error.message}"
                 _log.warning("entity %s: reading waits after: %s", self._name, self._defect)
-            except Exception as error:  # noqa: BLE001 - a task's outermost call: health tells it, and reading goes on
+            except Exception as error:  # noqa: BLE001 - a task's outermost call; health reports it
                 wait_s = _PLACE_S
                 self._defect = self._failing.unforeseen(error)
             finally:
@@ -165,35 +169,35 @@ class Reader:
         self._rules.places.release(self)
 
     async def _next(self) -> float:
-        """Read the next group, if it may be read now; return how many seconds to wait for the one after."""
-        saves_now = await self._saves_now()  # asked first: what is saved by now is among what waits
+        """Read the next group if it may be read now; return the seconds until the one after."""
+        saves_now = await self._saves_now()  # first: turns saved by now are among those that wait
         waiting = await self._queue.after("read", 0, _MOST_TURNS, bounds.MAX_FACTS * _MOST_TURNS)
         if not waiting:
-            self.away = (
-                ""  # nothing waits for the command any more: it is asked when something does
-            )
+            self.away = ""  # no turn waits: the command is tried again for the next one
             return _LOOK_S
         if self.away:
             await self._let_rules_read(waiting)
         group = self._first_group(waiting)
         is_full = len(group) < len(waiting)
         if saves_now and self._is_at_once(waiting) and not is_full:
-            return _SOON_S  # the session's last words are being saved: they are read with the rest
-        if wait_s := self._wait_s(waiting, is_full=is_full):
+            return _SOON_S  # the session's last turns are being saved: they are read with the rest
+        wait_s = self._wait_s(waiting, is_full=is_full)
+        if wait_s:
             return min(wait_s, _LOOK_S)
         if not self._rules.places.claim(self, self._wake.set):
             return _PLACE_S
-        if held := self._rules.breakers.claim(("extractor",), self):
-            self.away = self.away or held.why
+        breaker = self._rules.breakers.claim(("extractor",), self)
+        if breaker:
+            self.away = self.away or breaker.why
             await self._let_rules_read(waiting)
-            return held.wait_s or _LEAST_S
+            return breaker.wait_s or _LEAST_S
         jobs = await self._queue.take("read", len(group), time.now())
         if jobs:
             await self._try(jobs)
         return 0.0
 
     async def _let_rules_read(self, waiting: Sequence[Job]) -> None:
-        """Have rules read those turns that wait for the command and that rules have not read."""
+        """Have rules read the waiting turns that they have not read yet."""
         unread = [job.id for job in waiting if reads(job) and not job.payload.rules_meanwhile]
         if unread:
             await self._save_by_rules(unread)
@@ -203,7 +207,7 @@ class Reader:
         return due is not None and due <= time.now()
 
     def _first_group(self, waiting: Sequence[Job]) -> Sequence[Job]:
-        """Return the first of the waiting jobs that have as many tokens as one prompt takes, one at least."""
+        """Return the first waiting jobs, as many as fit the tokens of one prompt, one at least."""
         tokens = 0
         for at, job in enumerate(waiting):
             tokens += estimate_tokens(job.turn.content)
@@ -212,7 +216,7 @@ class Reader:
         return waiting
 
     def _is_at_once(self, waiting: Sequence[Job]) -> bool:
-        """Tell whether the first of the waiting jobs is to be read without waiting for more."""
+        """Tell whether the first waiting job is to be read without waiting for more turns."""
         if self._waiting_callers:
             return True
         queued_at = waiting[0].queued_at
@@ -220,7 +224,7 @@ class Reader:
         return until is not None and queued_at is not None and queued_at <= until
 
     def _wait_s(self, waiting: Sequence[Job], *, is_full: bool) -> float:
-        """Return how long a first group waits: for its next try, and for more to come until none has for a while."""
+        """Return the seconds until a group is read: until its next try, and ``idle_s`` of quiet."""
         first = waiting[0]
         moment = time.now()
         put_off_s = (first.next_at - moment).total_seconds() if first.next_at else 0.0
@@ -230,7 +234,7 @@ class Reader:
         return max(0.0, put_off_s, self.groups.idle_s - (moment - latest).total_seconds())
 
     async def _try(self, jobs: Sequence[Job]) -> None:
-        """Read a group, or note why it could not be read: half as many are tried the next time."""
+        """Read a group, or note why it failed; then half as many are tried the next time."""
         try:
             readings = await self._read(jobs)
         except BudgetSpent as spent:
@@ -263,24 +267,24 @@ class Reader:
         await self._ended([jobs[0].id])
 
     async def _read(self, jobs: Sequence[Job]) -> list[tuple[int, JobPayload]]:
-        await self._asked.costs.check()
+        await self._setup.costs.check()
         turns = [job.turn for job in jobs]
         known = await self._known(jobs)
-        said = await self._asked.command.ask(prompt_of(turns, known, self._journal.zone))
-        used = TokensUsed(1, int(not said.metered), said.tokens_in, said.tokens_out)
-        await self._asked.costs.note(jobs[0].id, {self._asked.command.name: used}, texts=len(jobs))
-        found = understand(said.text, turns, known)
+        answer = await self._setup.command.ask(prompt_of(turns, known, self._journal.zone))
+        used = TokensUsed(1, int(not answer.metered), answer.tokens_in, answer.tokens_out)
+        await self._setup.costs.note(jobs[0].id, {self._setup.command.name: used}, texts=len(jobs))
+        findings = understand(answer.text, turns, known)
         return [
-            (job.id, replace(job.payload, read=self._clean(one)))
-            for job, one in zip(jobs, found, strict=True)
+            (job.id, replace(job.payload, read=self._clean(findings_of_turn)))
+            for job, findings_of_turn in zip(jobs, findings, strict=True)
         ]
 
     async def _known(self, jobs: Sequence[Job]) -> Known:
-        """Return what the graph knows of the names in some turns, and of those who speak in them."""
+        """Return what the graph knows of the names in the turns, and of their speakers."""
         text = "\n".join(f"{speaker(job.turn)}: {job.turn.content}" for job in jobs)
         ids = await self._journal.named_in(text, _MOST_NAMES)
-        nodes = await self._asked.client.nodes(ids)
-        facts = await self._asked.client.facts_of_nodes(ids, _MOST_KNOWN_FACTS * 2) if ids else []
+        nodes = await self._setup.client.nodes(ids)
+        facts = await self._setup.client.facts_of_nodes(ids, _MOST_KNOWN_FACTS * 2) if ids else []
         moment = time.now()
         turns = {job.turn.uuid for job in jobs}
         current = [
@@ -289,15 +293,17 @@ class Reader:
             if fact.kind == "fact"
             and (fact.invalid_at is None or fact.invalid_at > moment)
             and fact.episodes
-            and not turns.issuperset(fact.episodes)  # else what rules found in these very turns
-        ]
-        shown = current[:_MOST_KNOWN_FACTS]
-        return Known(nodes, shown, await self._sources(nodes, shown))
+            and not turns.issuperset(fact.episodes)  # else rules read it in these very turns
+        ][:_MOST_KNOWN_FACTS]
+        return Known(nodes, current, await self._sources(nodes, current))
 
     async def _sources(self, nodes: Sequence[Node], facts: Sequence[Fact]) -> dict[str, str]:
-        """Return content word of a known name or fact → a turn that says it: what uses it is tied to that turn."""
+        """Return content word of a known name or fact → a turn that says it.
+
+        A new fact that uses such a word is tied to that turn.
+        """
         mentions = await self._journal.mentioning([node.uuid for node in nodes], _MOST_MENTIONS)
-        turns = [*(turn for some in mentions.values() for turn in some)]
+        turns = list(chain.from_iterable(mentions.values()))
         turns += [turn for fact in facts for turn in fact.episodes[:1]]
         words = {
             turn.uuid: content_words(turn.content)
@@ -314,17 +320,17 @@ class Reader:
                 sources.setdefault(word, fact.episodes[0])
         return sources
 
-    def _clean(self, found: Findings) -> Reading:
-        """Return what was found in a turn, within the bounds of what a job holds and without secrets."""
-        redactor = self._asked.redactor()
-        nodes = redactor.nodes(tuple(found.nodes[: bounds.MAX_NODES]))
-        facts = redactor.facts(tuple(found.facts[: bounds.MAX_FACTS]))
-        dropped = [replace(one, what=redactor.text(one.what)) for one in found.dropped]
+    def _clean(self, findings: Findings) -> Reading:
+        """Return the findings of a turn without secrets, within the bounds of a job's payload."""
+        redactor = self._setup.redactor()
+        nodes = redactor.nodes(tuple(findings.nodes[: bounds.MAX_NODES]))
+        facts = redactor.facts(tuple(findings.facts[: bounds.MAX_FACTS]))
+        dropped = [replace(part, what=redactor.text(part.what)) for part in findings.dropped]
         return Reading(nodes, facts, tuple(dropped[: bounds.MAX_FACTS]))
 
 
 def reads(job: Job) -> bool:
-    """Tell whether a command is to read a saved turn; what tools did says nothing of the world."""
+    """Tell whether a command is to read a saved turn; turns of tools state nothing of the world."""
     return (
         job.payload.extraction == "command" and job.payload.read is None and job.turn.role != "tool"
     )
