@@ -1,11 +1,12 @@
 """How hard stores and models are pressed: backoff, breakers, places for readings.
 
-The wait after the n-th failure is uniform in ``[0, min(longest, first * 2 ** (n - 1))]``: tenacity's
-``wait_random_exponential``, which is the "full jitter" of Brooker, "Exponential backoff and jitter", 2015.
+The wait after the n-th failure is uniform in ``[0, min(longest, first * 2 ** (n - 1))]``:
+tenacity's ``wait_random_exponential``, the "full jitter" of Brooker, "Exponential backoff and
+jitter", 2015.
 
-A breaker is closed (everybody may ask), open (nobody, until a moment that moves further away with each failed try, or
-that the provider itself named) or half-open (one may try; if that goes well, it is closed).
-Source: Nygard, "Release It!", 2007, chapter 5.
+A breaker is closed (every caller may ask the provider), open (none may, until a time that moves
+further away with each failed try or that the provider named) or half-open (one caller may try; if
+it succeeds, the breaker closes). Source: Nygard, "Release It!", 2007, chapter 5.
 """
 
 from __future__ import annotations
@@ -28,15 +29,19 @@ from pps.core.errors import (
 )
 
 Fault: TypeAlias = Literal["outage", "passing", "lasting"]
-"""Whose fault a failure is: a store's or a model's; the job's, and it may go better; the job's, for good."""
+"""Cause of a failure.
+
+``outage``: a store or a model is at fault. ``passing``: the job is, and a retry may succeed.
+``lasting``: the job is, and a retry cannot succeed.
+"""
 Provider: TypeAlias = Literal["store", "embedder", "extractor"]
 _LONGEST_ASKED_S = 3_600.0
-"""A provider that asks to be left alone for longer is asked again after this."""
+"""Upper bound on the wait that a provider may ask for."""
 
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How often and how soon. Times are seconds; the bounds are those of the settings ``jobs``."""
+    """How often and how soon to retry, in seconds; bounds are those of the settings ``jobs``."""
 
     first_wait_s: float = 0.5
     longest_wait_s: float = 60.0
@@ -44,9 +49,10 @@ class RetryPolicy:
     give_up_s: float = 86_400.0
 
     def wait_s(self, failures: int, asked_s: float | None = None) -> float:
-        """Return how long to wait after the n-th failure in a row, 1 upwards: random, 0 to ``longest_wait_s``.
+        """Return the seconds to wait after the n-th failure in a row, n from 1.
 
-        It is at least ``asked_s``, which the provider asks for, up to an hour.
+        Random in 0 to ``longest_wait_s``, and at least ``asked_s``, the wait that the provider asks
+        for, of which an hour counts at most.
         """
         strategy = wait_random_exponential(multiplier=self.first_wait_s, max=self.longest_wait_s)
         state = RetryCallState(retry_object=Retrying(), fn=None, args=(), kwargs={})
@@ -55,11 +61,12 @@ class RetryPolicy:
 
 
 def fault_of(error: PPSError) -> Fault:
-    """Tell whose fault an error is.
+    """Return the cause of an error.
 
-    A wrong key or setting is an outage: it is never one turn's fault, and parking every turn would not mend it.
-    A reader that no setting names is the job's: the next start tries what is parked again, and only a start can set it.
-    What an embedder answers does not depend on the turn, so its nonsense is an outage as well.
+    A wrong key or setting is an outage: no turn causes it, and parking every turn would not mend
+    it. A missing setting for the extractor is the job's and lasting: only a new start can set it,
+    and a start tries parked jobs again. An embedder fails independently of the turn, so its invalid
+    output is an outage as well.
     """
     if isinstance(error, NotSet):
         return "lasting"
@@ -71,7 +78,7 @@ def fault_of(error: PPSError) -> Fault:
 
 
 def provider_of(error: PPSError, model: Provider) -> Provider:
-    """Tell who failed; ``model`` is meant where an error of a model does not say which one."""
+    """Return the provider that failed; ``model`` if the error of a model names none."""
     if isinstance(error, (StoreUnavailable, StoreConflict)):
         return "store"
     named = getattr(error, "provider", "")
@@ -79,11 +86,11 @@ def provider_of(error: PPSError, model: Provider) -> Provider:
 
 
 class Breaker:
-    """One provider's breaker. Not for several threads: it lives in one event loop.
+    """One provider's circuit breaker. Not thread-safe: it lives in one event loop.
 
     Attributes:
         why: The error that opened it; empty while it is closed.
-        shared: Other entities depend on the provider too.
+        shared: Whether other entities depend on the provider too.
     """
 
     def __init__(
@@ -115,11 +122,11 @@ class Breaker:
 
     @property
     def wait_s(self) -> float:
-        """Seconds until somebody may try; 0 when it is closed or half-open."""
+        """Seconds until a caller may try; 0 if it is closed or half-open."""
         return max(0.0, self._until - self._now()) if self._opened else 0.0
 
     def claim(self, who: object) -> bool:
-        """Tell whether ``who`` may ask now; in the half-open state that makes it the one who tries."""
+        """Tell whether ``who`` may ask now; in the half-open state the first claim gets the try."""
         if self.state == "closed":
             return True
         if self.state == "open" or self._trying not in (None, who):
@@ -128,12 +135,12 @@ class Breaker:
         return True
 
     def release(self, who: object) -> None:
-        """Let another one try, if ``who`` was to and learned nothing."""
+        """Give back the try of the half-open state, if ``who`` holds it and learned nothing."""
         if self._trying is who:
             self._trying = None
 
     def succeeded(self) -> None:
-        """Note an answer: it is closed, and who waited for that is told."""
+        """Note an answer: close the breaker and notify its listeners."""
         was_open = bool(self._opened)
         self._failures = 0
         self._opened = 0
@@ -144,7 +151,11 @@ class Breaker:
                 listener()
 
     def failed(self, why: str, retry_after_s: float | None = None) -> None:
-        """Note a failure; it opens at the last of a row, when one who tried fails, or when the provider asks for it."""
+        """Note a failure.
+
+        The breaker opens after ``failures`` in a row, after a failed try in the half-open state, or
+        if the provider asks for a wait of ``retry_after_s``.
+        """
         self._failures += 1
         self._trying = None
         if not (self._opened or retry_after_s or self._failures >= self._limit):
@@ -153,17 +164,17 @@ class Breaker:
         self.why = why
         self._until = self._now() + self._policy.wait_s(self._opened, retry_after_s)
 
-    def listen(self, told: Callable[[], None]) -> None:
-        """Call ``told`` whenever it closes."""
-        self._listeners.add(told)
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Call ``listener`` whenever the breaker closes."""
+        self._listeners.add(listener)
 
-    def forget(self, told: Callable[[], None]) -> None:
-        self._listeners.discard(told)
+    def forget(self, listener: Callable[[], None]) -> None:
+        self._listeners.discard(listener)
 
 
 @dataclass(frozen=True, slots=True)
 class Breakers:
-    """The breakers that one entity's work depends on; those of models and of a server are shared by all entities."""
+    """The breakers of one entity's work; those of models and of a server are shared by entities."""
 
     by_provider: dict[Provider, Breaker] = field(default_factory=dict[Provider, Breaker])
 
@@ -173,14 +184,17 @@ class Breakers:
         return cls({name: Breaker(name, policy, failures) for name in names})
 
     def with_own(self, names: Iterable[Provider], policy: RetryPolicy, failures: int) -> Breakers:
-        """Return the same with other breakers for what is one entity's own, as an embedded store is."""
+        """Return a copy with new breakers for providers of this entity alone: an embedded store."""
         own: dict[Provider, Breaker] = {
             name: Breaker(name, policy, failures, shared=False) for name in names
         }
         return Breakers({**self.by_provider, **own})
 
     def claim(self, needed: Sequence[Provider], who: object) -> Breaker | None:
-        """Claim each of them; return the first that refuses (then none is held), or None."""
+        """Claim every needed provider; return the first breaker that refuses, or None.
+
+        After a refusal none of them is claimed.
+        """
         for name in needed:
             if not self.by_provider[name].claim(who):
                 self.release(needed, who)
@@ -199,13 +213,13 @@ class Breakers:
         self.by_provider[provider].failed(error.message, getattr(error, "retry_after_s", None))
 
     def open(self) -> list[Breaker]:
-        return [one for one in self.by_provider.values() if one.state != "closed"]
+        return [breaker for breaker in self.by_provider.values() if breaker.state != "closed"]
 
 
 class Places:
-    """How many entities a language model reads for at the same time, 1 or more; who finds no place is told of one.
+    """Bounds how many entities a language model reads for at the same time, 1 or more.
 
-    Not for several threads: it lives in one event loop.
+    Not thread-safe: it lives in one event loop.
     """
 
     def __init__(self, most: int) -> None:
@@ -213,10 +227,13 @@ class Places:
         self._taken: set[object] = set()
         self._waiting: dict[object, Callable[[], None]] = {}
 
-    def claim(self, who: object, told: Callable[[], None]) -> bool:
-        """Take a place; without one, ``told`` is called when one is free. Newcomers let those who wait go first."""
+    def claim(self, who: object, notify: Callable[[], None]) -> bool:
+        """Take a place, or wait for one: then return False and call ``notify`` when one is free.
+
+        A newcomer lets those who wait go first.
+        """
         if len(self._taken) >= self._most or (self._waiting and who not in self._waiting):
-            self._waiting.setdefault(who, told)
+            self._waiting.setdefault(who, notify)
             return False
         self._waiting.pop(who, None)
         self._taken.add(who)
@@ -226,9 +243,9 @@ class Places:
         return who in self._waiting
 
     def release(self, who: object) -> None:
-        """Give a place back, or the wish for one."""
+        """Give a place back, or stop waiting for one."""
         self._waiting.pop(who, None)
         if who in self._taken:
             self._taken.remove(who)
-            for told in list(self._waiting.values()):
-                told()
+            for notify in list(self._waiting.values()):
+                notify()
