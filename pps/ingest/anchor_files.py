@@ -1,7 +1,8 @@
-"""Markdown files: their text with its front matter, the anchors' folder of an entity, and folders elsewhere.
+"""Markdown files: front matter and body, the folder of an entity's anchors, and other folders.
 
-Every call goes through a handle of the folder itself, with names that cannot hold a slash, and no link is ever
-followed: nothing outside the folder can be read or written. A file is written whole or not at all.
+Every call goes through a handle of the folder itself, with names that cannot hold a slash, and no
+link is ever followed: nothing outside the folder can be read or written. A file is written whole or
+not at all.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ MAX_BYTES = 4_000_000
 MARKDOWN = (".md", ".markdown")
 SLUG = re.compile(r"[a-z0-9][a-z0-9-]{0,79}")
 _LONGEST_SLUG = 67
-"""Room is left for a number and a digest."""
+"""Leaves room for a number and a digest."""
 _NOT_SLUG = re.compile(r"[^a-z0-9]+")
 _FIELD = re.compile(r"(title|tags|source)\s*:\s*(.*)")
 _ITEM = re.compile(r"\s*-\s+(.+)")
@@ -42,13 +43,13 @@ _WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 @dataclass(frozen=True, slots=True)
 class AnchorText:
-    """An anchor as its file holds it.
+    """The text of an anchor's file, parsed.
 
     Attributes:
         title: From the front matter, else the first heading, else the slug.
         body: Markdown after the front matter, without blank lines at its ends.
         source: Where it was imported from: a path relative to the imported folder.
-        others: Lines of the front matter that PPS does not read; they are kept.
+        others: Lines of the front matter that PPS does not read; ``compose`` writes them back.
     """
 
     title: str
@@ -68,7 +69,8 @@ def check_slug(slug: str) -> str:
 def slug_of(title: str) -> str:
     """Return a slug for a title in any script; the same title always gives the same one.
 
-    Accents are dropped. Where a script has no such letters, six digits of the title's digest stand for what was lost.
+    Accents are dropped. If the title has letters outside of ASCII, six hexadecimal digits of its
+    digest follow.
     """
     folded = unicodedata.normalize("NFKD", fold(title))
     plain = "".join(letter for letter in folded if not unicodedata.combining(letter))
@@ -86,16 +88,16 @@ def free_slug(wanted: str, taken: set[str]) -> str:
 
 
 def parse(text: str, slug: str) -> AnchorText:
-    """Read a file's text; nothing in it is an error."""
+    """Parse a file's text; no text is an error."""
     lines = normalise(text.removeprefix("\ufeff")).split("\n")
     front, body = _divided(lines)
     fields: dict[str, list[str]] = {}
     others: list[str] = []
     current: list[str] | None = None
     for line in front:
-        if found := _FIELD.fullmatch(line):
-            current = fields.setdefault(found[1], [])
-            current += _values(found[2])
+        if field := _FIELD.fullmatch(line):
+            current = fields.setdefault(field[1], [])
+            current += _values(field[2])
         elif current is not None and (item := _ITEM.fullmatch(line)):
             current += _values(item[1])
         else:
@@ -111,7 +113,7 @@ def parse(text: str, slug: str) -> AnchorText:
 
 
 def compose(anchor: AnchorText) -> str:
-    """Return the file's text; ``parse`` gives the same value back."""
+    """Return the file's text; ``parse`` returns an equal anchor for it."""
     front = [f"title: {_quoted(anchor.title)}"]
     if anchor.tags:
         front.append(f"tags: [{', '.join(_quoted(tag) for tag in anchor.tags)}]")
@@ -121,28 +123,27 @@ def compose(anchor: AnchorText) -> str:
 
 
 def tidy(text: str) -> str:
-    """Return a body as it is kept: NFC, without blank lines at its ends."""
+    """Return a body as it is stored: NFC, without blank lines at its ends."""
     return normalise(text).strip("\n").rstrip()
 
 
 def _divided(lines: Sequence[str]) -> tuple[Sequence[str], str]:
     if lines and lines[0].rstrip() == _FENCE:
         end = next((at for at in range(1, len(lines)) if lines[at].rstrip() == _FENCE), 0)
-        if (
-            all(_FRONT.match(line) for line in lines[1:end]) and end > 0
-        ):  # else the first line is a rule
+        is_front_matter = end > 0 and all(_FRONT.match(line) for line in lines[1:end])
+        if is_front_matter:  # else the first line is a thematic break
             return lines[1:end], tidy("\n".join(lines[end + 1 :]))
     return (), tidy("\n".join(lines))
 
 
 def _heading(body: str) -> str:
     first = next((line for line in body.split("\n") if line.strip()), "")
-    found = _HEADING.fullmatch(first)
-    return found[1] if found else ""
+    heading = _HEADING.fullmatch(first)
+    return heading[1] if heading else ""
 
 
 def _values(text: str) -> Iterator[str]:
-    """Yield the values of ``one``, ``"one"``, ``[one, "two"]``; the YAML that note programs write."""
+    """Yield the values of a field in the YAML of note programs: ``a``, ``"a"``, ``[a, "b"]``."""
     text = text.strip()
     if text.startswith("[") and text.endswith("]"):
         for part in re.findall(r'"(?:[^"\\]|\\.)*"|\'[^\']*\'|[^,\[\]]+', text[1:-1]):
@@ -167,7 +168,7 @@ def _quoted(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class AnchorFile:
-    """A file as it was read: its text, the sha256 of its bytes, and when it was modified."""
+    """A file as it was read: its text, the SHA-256 of its bytes, and when it was modified."""
 
     slug: str
     text: str
@@ -177,7 +178,11 @@ class AnchorFile:
 
 @dataclass(frozen=True, slots=True)
 class Unread:
-    """A name that is no anchor, and why; of one that ``is_away`` nothing is known: it could not be looked at now."""
+    """A name that is no anchor, and why.
+
+    Attributes:
+        is_away: Whether it could not be opened now; then its content is unknown.
+    """
 
     name: str
     why: str
@@ -191,25 +196,31 @@ class AnchorFolder:
         self._folder = folder
 
     def scan(self) -> tuple[list[AnchorFile], list[Unread]]:
-        """Return the anchors by slug, and what else lies there; hidden names and folders are left alone."""
+        """Return the anchors in the order of their names, and the other files there.
+
+        Hidden names and folders are left alone.
+        """
         with self._opened() as folder:
-            read = [_read(folder, name) for name in _names(folder) if not name.startswith(".")]
-        return [one for one in read if isinstance(one, AnchorFile)], [
-            one for one in read if isinstance(one, Unread)
-        ]
+            files = [_read(folder, name) for name in _names(folder) if not name.startswith(".")]
+        anchors = [file for file in files if isinstance(file, AnchorFile)]
+        unread = [file for file in files if isinstance(file, Unread)]
+        return anchors, unread
 
     def slugs(self) -> set[str]:
-        """Return every slug whose file name is taken, whatever lies there."""
+        """Return every slug whose file name is taken, be it by a file, a folder or a link."""
         with self._opened() as folder:
             return {name.removesuffix(".md") for name in _names(folder) if name.endswith(".md")}
 
     def read(self, slug: str) -> AnchorFile | None:
         with self._opened() as folder:
-            found = _read(folder, f"{check_slug(slug)}.md")
-        return found if isinstance(found, AnchorFile) else None
+            file = _read(folder, f"{check_slug(slug)}.md")
+        return file if isinstance(file, AnchorFile) else None
 
     def write(self, slug: str, text: str, modified_at: datetime | None = None) -> AnchorFile:
-        """Write an anchor, now or as of then; when this returns it is on disk, whole, under its name."""
+        """Write an anchor; when this returns, the whole file is on disk under its name.
+
+        ``modified_at`` becomes the file's time of modification; None for now.
+        """
         name = f"{check_slug(slug)}.md"
         with self._opened() as folder, _mapped(name):
             temporary = f".{slug}.{secrets.token_hex(6)}.tmp"
@@ -241,7 +252,7 @@ class AnchorFolder:
         return True
 
     def sweep(self) -> None:
-        """Remove what a crash left of a write; only for the one that holds the entity."""
+        """Remove temporary files that a crash left; only for the process that holds the entity."""
         with self._opened() as folder:
             for name in _names(folder):
                 if name.startswith(".") and name.endswith(".tmp") and SLUG.match(name[1:]):
@@ -261,12 +272,17 @@ class AnchorFolder:
 
 
 Stamp = tuple[int, int]
-"""Size in bytes and time of the last change in nanoseconds: what tells that a file need not be read again."""
+"""Size in bytes and time of the last change in nanoseconds; equal for an unchanged file."""
 
 
 @dataclass(frozen=True, slots=True)
 class Outside:
-    """A Markdown file below a folder that is not the entity's: what it holds, or None when its stamp is known."""
+    """A Markdown file below a folder other than the entity's.
+
+    Attributes:
+        path: Relative to the folder, with ``/``.
+        read: The file, or why it was not read; None if its stamp is known.
+    """
 
     path: str
     stamp: Stamp
@@ -274,10 +290,14 @@ class Outside:
 
 
 def read_below(folder: Path, known: Mapping[str, Stamp] | None = None) -> Generator[Outside]:
-    """Yield the Markdown files of a folder and of those below it, by name; StoreError when it cannot be read.
+    """Yield the Markdown files of a folder and of the folders below it, by name. Blocks.
 
-    Hidden names are left alone and no link is followed, so nothing outside the folder is read. A folder below that
-    cannot be looked at is yielded as ``Unread``. A file whose stamp is ``known`` is not read. Blocks.
+    Hidden names are left alone and no link is followed, so nothing outside the folder is read. A
+    folder below that cannot be opened is yielded as ``Unread``. A file whose stamp is ``known`` is
+    not read.
+
+    Raises:
+        StoreError: The folder itself cannot be read.
     """
     closed: list[OSError] = []
     due = {""}
@@ -304,7 +324,7 @@ def read_below(folder: Path, known: Mapping[str, Stamp] | None = None) -> Genera
 
 
 def read_one(file: Path, known: Mapping[str, Stamp] | None = None) -> Generator[Outside]:
-    """Yield one Markdown file by its name, as ``read_below`` does; StoreError when it is not there. Blocks."""
+    """Yield one Markdown file as ``read_below`` does; StoreError if it does not exist. Blocks."""
     with _mapped(str(file)):
         handle = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
@@ -315,14 +335,14 @@ def read_one(file: Path, known: Mapping[str, Stamp] | None = None) -> Generator[
 
 
 def is_markdown(path: Path) -> bool:
-    """Tell by its name whether a path that is no folder is a Markdown file."""
+    """Tell by its name whether a path is a Markdown file and no folder."""
     return path.name.lower().endswith(MARKDOWN) and not path.is_dir()
 
 
 def _outside(folder: int, name: str, path: str, known: Mapping[str, Stamp]) -> Outside:
-    shown = shown_name(path)
-    if shown != path:
-        return Outside(shown, (0, 0), Unread(shown, "its name is not UTF-8"))
+    printable = shown_name(path)
+    if printable != path:
+        return Outside(printable, (0, 0), Unread(printable, "its name is not UTF-8"))
     try:
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
         stamp = (status.st_size, status.st_mtime_ns)
@@ -339,7 +359,7 @@ def _outside(folder: int, name: str, path: str, known: Mapping[str, Stamp]) -> O
 
 
 def _read(folder: int, name: str) -> AnchorFile | Unread | None:
-    """Return an anchor, or why the name is none; None for a folder or a name that has gone."""
+    """Return an anchor, or why the name is none; None for a folder or a file that is gone."""
     try:
         if stat.S_ISDIR(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode):
             return None
@@ -360,7 +380,7 @@ def _names(folder: int) -> list[str]:
 def _is_link(folder: int, name: str) -> bool:
     try:
         return stat.S_ISLNK(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
-    except OSError:  # whoever opens it is told why
+    except OSError:  # opening it then fails with the reason
         return False
 
 
@@ -387,8 +407,9 @@ def _content(folder: int, name: str, slug: str) -> AnchorFile | Unread:
 
 
 @contextlib.contextmanager
-def _mapped(what: str) -> Generator[None]:
+def _mapped(name: str) -> Generator[None]:
+    """Raise an OSError of the block as a StoreError that names the file or folder."""
     try:
         yield
     except OSError as error:
-        raise StoreError(f"{what}: {error.strerror or type(error).__name__}") from error
+        raise StoreError(f"{name}: {error.strerror or type(error).__name__}") from error
