@@ -1,7 +1,7 @@
 """Anchors: Markdown files of an entity that stay findable as they are ("word photos").
 
-The file is the truth. What the indexes hold of it is known by the file's digest, kept in the
-journal, so that a start looks at every file and indexes only what is new.
+The file is the truth. The journal keeps the digest of each file that is in the indexes, so a start
+looks at every file and indexes only those that are new or changed.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _AT_ONCE = 64
 
 @dataclass(frozen=True, slots=True)
 class AnchorInfo:
-    """What an anchor is, without its text; ``redacted`` counts secrets that were taken out when it was saved."""
+    """An anchor without its text; ``redacted`` counts the secrets that its saving replaced."""
 
     slug: str
     title: str
@@ -49,7 +49,7 @@ class AnchorInfo:
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """An anchor whole; ``digest`` tells whether it was changed since."""
+    """A whole anchor; a save with its ``digest`` as ``expected`` fails after a change."""
 
     slug: str
     title: str
@@ -61,11 +61,11 @@ class Anchor:
 
 @dataclass(frozen=True, slots=True)
 class AnchorVersion:
-    """What an anchor is or was, from ``at`` on.
+    """A version of an anchor, valid from ``at`` on.
 
     Attributes:
         number: Counts from 1; the highest is the present one.
-        actor: Who wrote it, where the memory saw that; empty for the person.
+        actor: Who wrote it, if the memory knows; empty for the person.
     """
 
     slug: str
@@ -100,8 +100,9 @@ class ImportReport:
 class Anchors:
     """The anchors of one entity; calls that change something run one after another.
 
-    Secrets are taken out of what is saved or imported before it is written, and of a file that somebody else wrote
-    before it is indexed or shown. The journal keeps which digests the indexes hold.
+    Secrets in an anchor that is saved or imported are replaced before it is written; those in a
+    file that another program wrote, before it is indexed or shown. The journal keeps the digests of
+    the indexed files.
     """
 
     def __init__(
@@ -130,11 +131,23 @@ class Anchors:
         expected: str = "",
         actor: str = "",
     ) -> AnchorInfo:
-        """Write an anchor to disk and index it; after a ModelError it is on disk, and the next ``resync`` indexes it.
+        """Write an anchor to disk and index it.
 
-        A slug that exists is replaced; with ``expected``, only while it has that digest (else Changed), and what else
-        its front matter says stays. None makes one of the title, with a number when another anchor has it; the same
-        title (1 to 200 characters) and text (1 to 1,000,000) again change nothing. What is replaced stays as a version.
+        The replaced text stays as a version. The same title and text again change nothing. After a
+        ModelError the anchor is on disk, and the next ``resync`` indexes it.
+
+        Args:
+            title: 1 to 200 characters.
+            text: Markdown, 1 to 1,000,000 characters.
+            slug: The anchor to write or replace. None makes a slug of the title, with a number if
+                another anchor has it.
+            tags: Tags, with or without ``#``.
+            expected: Digest of the anchor to replace; the other fields of its front matter stay.
+            actor: Who writes it; empty for the person.
+
+        Raises:
+            InvalidRequest: A bound is broken; nothing was changed.
+            Changed: The present anchor has another digest than ``expected``.
         """
         anchor, redacted = await asyncio.to_thread(self._redacted, _checked(title, text, tags))
         if slug is not None:
@@ -149,12 +162,12 @@ class Anchors:
             return replace(await self._put(name, anchor, actor), redacted=redacted)
 
     async def versions(self, slug: str) -> list[AnchorVersion]:
-        """Return what an anchor was and is, oldest first; NotFound when there is none of that slug."""
+        """Return the versions of an anchor, oldest first; NotFound if no anchor has the slug."""
         file = await asyncio.to_thread(self._file, anchor_files.check_slug(slug))
         present = await asyncio.to_thread(self._parsed, file)
         before = await self._journal.anchor_versions.of(slug)
         if before and before[-1].text == anchor_files.compose(present):
-            before = before[:-1]  # a crash came before the file was replaced
+            before = before[:-1]  # after a crash before the file was replaced
         versions: list[AnchorVersion] = []
         actor = ""
         for old in before:
@@ -176,12 +189,12 @@ class Anchors:
     async def revert(
         self, slug: str, number: int, *, actor: str = "", expected: int | None = None
     ) -> AnchorInfo:
-        """Let an anchor be what it was in one of its versions; that is a new version.
+        """Restore a version of an anchor as a new version.
 
         Raises:
             NotFound: There is no such anchor.
             InvalidRequest: It has no such version.
-            Changed: The present version is not ``expected``, where that is given.
+            Changed: ``expected`` is given, and the present version has another number.
         """
         async with self._lock:
             versions = await self.versions(slug)
@@ -208,7 +221,7 @@ class Anchors:
         return await asyncio.to_thread(lambda: [self._whole(file) for file in files])
 
     async def static(self) -> list[AnchorPassage]:
-        """Return the beginnings of the anchors that every session starts with: those tagged ``static``."""
+        """Return the anchors tagged ``static``, which every session starts with."""
         files, _ = await asyncio.to_thread(self._folder.scan)
         anchors = [
             (file, await asyncio.to_thread(self._parsed, file))
@@ -216,9 +229,9 @@ class Anchors:
             if STATIC in file.text
         ]
         return [
-            AnchorPassage(file.slug, 0, one.title, one.body, file.modified_at)
-            for file, one in anchors
-            if STATIC in one.tags
+            AnchorPassage(file.slug, 0, anchor.title, anchor.body, file.modified_at)
+            for file, anchor in anchors
+            if STATIC in anchor.tags
         ]
 
     async def passages(self, slug: str) -> list[AnchorPassage]:
@@ -248,25 +261,25 @@ class Anchors:
             await self._keep(state)
 
     async def kept(self, slug: str) -> tuple[AnchorFile, Matrix]:
-        """Return an anchor's file as it is and its vectors, none when they are not there."""
+        """Return an anchor's file and its vectors, shape (passages, dimension); (0, 0) if none."""
         file = await asyncio.to_thread(self._file, slug)
         return file, (await self._indexes.parts(_COLLECTION, [slug])).get(
             slug, np.zeros((0, 0), np.float32)
         )
 
-    async def restore(self, kept: AnchorFile, vectors: Sequence[Vector]) -> None:
-        """Write a file that ``kept`` returned, unless there is one of that slug."""
+    async def restore(self, saved: AnchorFile, vectors: Sequence[Vector]) -> None:
+        """Write a file that ``kept`` returned, unless an anchor has its slug."""
         async with self._lock:
-            if await asyncio.to_thread(self._folder.read, kept.slug) is None:
+            if await asyncio.to_thread(self._folder.read, saved.slug) is None:
                 file = await asyncio.to_thread(
-                    self._folder.write, kept.slug, kept.text, kept.modified_at
+                    self._folder.write, saved.slug, saved.text, saved.modified_at
                 )
                 doc = await asyncio.to_thread(self._doc, file, vectors)
                 await self._indexes.apply([doc])
                 await self._keep({**await self._state(), file.slug: file.digest})
 
     async def resync(self, *, force: bool = False) -> ResyncReport:
-        """Index files that are new or changed (``force``: every file) and drop those that are gone."""
+        """Index new and changed files (``force``: every file) and drop removed ones."""
         async with self._lock:
             await asyncio.to_thread(self._folder.sweep)
             files, unread = await asyncio.to_thread(self._folder.scan)
@@ -285,7 +298,7 @@ class Anchors:
                 await self._journal.anchor_versions.forget(gone)
             await self._keep({file.slug: file.digest for file in files})
         added = sum(file.slug not in known for file in stale)
-        skipped = tuple(Skipped(one.name, one.why) for one in unread)
+        skipped = tuple(Skipped(file.name, file.why) for file in unread)
         return ResyncReport(added, len(stale) - added, len(gone), len(files) - len(stale), skipped)
 
     async def import_folder(self, path: Path) -> ImportReport:
@@ -293,13 +306,13 @@ class Anchors:
 
         Hidden names and links are left alone. A file that was imported before is updated in place.
         """
-        found, skipped = await asyncio.to_thread(_outside, path)
+        imported, skipped = await asyncio.to_thread(_read_folder, path)
         saved: list[AnchorInfo] = []
         unchanged = 0
         async with self._lock:
             before = await asyncio.to_thread(self._sources)
-            for one in found:
-                anchor, redacted = await asyncio.to_thread(self._redacted, one)
+            for text in imported:
+                anchor, redacted = await asyncio.to_thread(self._redacted, text)
                 slug = before.get(anchor.source) or await asyncio.to_thread(self._name_for, anchor)
                 if await asyncio.to_thread(self._is_kept, slug, anchor):
                     unchanged += 1
@@ -308,7 +321,7 @@ class Anchors:
         return ImportReport(tuple(saved), unchanged, tuple(skipped))
 
     async def _put(self, slug: str, anchor: AnchorText, actor: str = "") -> AnchorInfo:
-        """Write an anchor; what it replaces is kept first."""
+        """Store the text that an anchor replaces as a version, then write the anchor."""
         before = await asyncio.to_thread(self._folder.read, slug)
         if before is not None:
             text = anchor_files.compose(await asyncio.to_thread(self._parsed, before))
@@ -331,7 +344,7 @@ class Anchors:
         passages = tuple(self._split(anchor.body))
         vectors = np.stack(known) if len(known) == len(passages) else None
         if self._embedder is not None and vectors is None:
-            # A passage of a long anchor says little without the title that it stands under.
+            # A passage of a long anchor means little without the anchor's title.
             vectors = self._embedder.embed_passages(
                 [f"{anchor.title}\n{passage}" for passage in passages]
             )
@@ -349,7 +362,8 @@ class Anchors:
         )
 
     def _file(self, slug: str) -> AnchorFile:
-        if (file := self._folder.read(slug)) is None:
+        file = self._folder.read(slug)
+        if file is None:
             raise NotFound("anchor")
         return file
 
@@ -361,7 +375,7 @@ class Anchors:
         return self._redacted(parse(file.text, file.slug))[0]
 
     def _redacted(self, anchor: AnchorText) -> tuple[AnchorText, int]:
-        """Return an anchor without secrets, and how many there were. Runs in a thread: anchors may be long."""
+        """Return an anchor without secrets, and their number. Slow for long texts; blocks."""
         redactor = Redactor(on=self._redaction)
         clean = replace(
             anchor,
@@ -377,7 +391,7 @@ class Anchors:
         return parts or [""]
 
     def _name_for(self, anchor: AnchorText) -> str:
-        """Return the title's slug if it is free or already holds this very anchor, else a numbered one."""
+        """Return the title's slug if it is free or holds an equal anchor, else a numbered one."""
         origin = PurePosixPath(anchor.source).with_suffix("") if anchor.source else anchor.title
         wanted = anchor_files.slug_of(str(origin))
         return (
@@ -420,7 +434,7 @@ def _checked(title: str, text: str, tags: Sequence[str]) -> AnchorText:
 
 
 def _digest(anchor: AnchorText) -> str:
-    """Return a digest of what is shown: of a secret that was taken out it tells nothing."""
+    """Return a digest of the redacted text: it reveals nothing of a replaced secret."""
     return hashlib.sha256(anchor_files.compose(anchor).encode()).hexdigest()[:16]
 
 
@@ -428,16 +442,16 @@ def _info(file: AnchorFile, anchor: AnchorText) -> AnchorInfo:
     return AnchorInfo(file.slug, anchor.title, len(anchor.body), file.modified_at, anchor.tags)
 
 
-def _outside(folder: Path) -> tuple[list[AnchorText], list[Skipped]]:
+def _read_folder(folder: Path) -> tuple[list[AnchorText], list[Skipped]]:
     if not folder.is_dir():
         raise InvalidRequest("path", "must be a folder")
-    found: list[AnchorText] = []
+    anchors: list[AnchorText] = []
     skipped: list[Skipped] = []
-    for one in anchor_files.read_below(folder):
-        if isinstance(one.read, Unread):
-            skipped.append(Skipped(one.path, one.read.why))
-        elif one.read and (anchor := parse(one.read.text, PurePosixPath(one.path).stem)).body:
-            found.append(replace(anchor, source=one.path))
+    for file in anchor_files.read_below(folder):
+        if isinstance(file.read, Unread):
+            skipped.append(Skipped(file.path, file.read.why))
+        elif file.read and (anchor := parse(file.read.text, PurePosixPath(file.path).stem)).body:
+            anchors.append(replace(anchor, source=file.path))
         else:
-            skipped.append(Skipped(one.path, "empty"))
-    return found, skipped
+            skipped.append(Skipped(file.path, "empty"))
+    return anchors, skipped
