@@ -1,6 +1,7 @@
-"""What finds one kind of secret: gitleaks' rules, and patterns for keys that these do not know, or miss in prose.
+"""Detectors, each of one kind of secret: gitleaks' rules, and patterns for keys that these miss.
 
-A pattern begins at the start of a token, so that its time grows with a text's length and not with the square of it.
+A pattern begins at the start of a token, so that its time is linear in the length of a text and not
+quadratic.
 """
 
 from __future__ import annotations
@@ -35,11 +36,13 @@ class Detector:
     """Finds one kind of secret.
 
     Attributes:
-        kind: What the marker says in its place.
-        hints: A text without any of them holds none of this kind; lower-case ones are looked for in any case.
-        pattern: What it looks like; ``group`` of a match is the secret.
-        tail: What still belongs to it after a match: patterns of fixed length cut longer tokens short.
-        accepts: A last look at the secret itself.
+        kind: The name of the kind in the marker that replaces the secret.
+        hints: A text without any of them holds no secret of this kind; lower-case hints match in
+            any case.
+        pattern: Regular expression; ``group`` of a match is the secret.
+        tail: Characters after a match that belong to the secret too: patterns of fixed length cut
+            longer tokens short.
+        accepts: Called with the secret; False rejects the match.
     """
 
     kind: str
@@ -71,18 +74,19 @@ def detector(
 def given(
     kind: str, hints: tuple[str, ...], pattern: str, accepts: Callable[[str], bool] = bool
 ) -> Detector:
-    """Return a detector of one pattern whose first group is the secret, and nothing behind it."""
+    """Return a detector whose secret is the first group of the pattern, without a tail."""
     return Detector(kind, hints, pattern, group=1, tail=None, accepts=accepts)
 
 
 TOKEN_START = r"(?:(?<![A-Za-z0-9])|(?<=%[0-9A-Fa-f]{2})|(?<=\\[nrt]))"  # noqa: S105 - a pattern
-"""Where a token may begin: not inside a word, but behind ``-``, ``_``, ``=``, ``%3D`` or an escaped line break."""
+"""Start of a token: no letter or digit precedes it, but ``%3D`` or an escaped line break may."""
 
 
 def looks_random(value: str) -> bool:
-    """Tell whether a value can be a generated key: letters and digits mixed in one long run, no repetition.
+    """Tell whether a value may be a generated key: one long run of mixed letters and digits.
 
-    Words joined by ``-``, ``_`` or ``.`` are names, however long.
+    A run of repeated characters is none. Words joined by ``-``, ``_`` or ``.`` are names, however
+    long.
     """
     runs = [run for run in _RUN.findall(value) if len(run) >= _LEAST_RUN]
     return any(_mixed(run) and entropy_bits(run) >= _LEAST_ENTROPY_BITS for run in runs)
@@ -180,17 +184,17 @@ _VENDOR_KEYS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     ("DigitalOcean Token", ("_v1_",), "do[opr]_v1_[a-f0-9]{64}"),
     ("PPS Token", ("pps_",), "pps_[a-z]_(?:[a-z0-9]{12}_)?[a-z0-9]{40,64}"),
 )
-"""(kind, what a text with one holds, what it looks like)."""
+"""(kind, hints, pattern) of each."""
 
 _WORDS = frozenset({"Airtable Token", "Databricks Token", "Doppler Token", "Mailgun API Key"})
-"""Of these, those whose beginning is a word that names end with, such as ``cache-key-``: they stand alone."""
+"""Kinds whose keys begin like the end of names such as ``cache-key-``: they must stand alone."""
 GITLEAKS_SHA256 = "e163e53b9e7e8a8511e77271e2b323ed057759542a6d988258afe3a1fa329caf"
 
 _LEFT_OUT = frozenset(
     {
-        "generic-api-key",  # finds identifiers in code; `given_secrets` looks for the same with care
-        "jwt",  # a look at what is in it finds more and is never wrong
-        "private-key",  # takes what lies between two keys along
+        "generic-api-key",  # matches identifiers in code; `given_secrets` has stricter patterns
+        "jwt",  # `_is_jwt` decodes the token: it finds more and is never wrong
+        "private-key",  # also matches the text between two keys
         "vault-service-token",  # its old form, `s.` and 24 letters, is a method's name
         "sourcegraph-access-token",  # any 40 hexadecimal digits beside the word: a commit
         "facebook-page-access-token",  # keywords that base64 is full of
@@ -245,7 +249,7 @@ def _vendors_keys() -> tuple[Detector, ...]:
             ("aws",),
             r"(?i:aws.{0,20}?(?:key|pwd|pw|password|pass|token).{0,20}?['\"]([0-9a-z/+]{40})['\"])",
         ),
-        # These may stand behind a letter, as in `/bot123456789:…`, the address of Telegram's bots.
+        # These may follow a letter, as in `/bot123456789:…`, the address of Telegram's bots.
         detector(
             "Azure Storage Account access key", ("AccountKey=",), "AccountKey=[A-Za-z0-9+/=]{88}"
         ),
@@ -271,7 +275,7 @@ def _vendors_keys() -> tuple[Detector, ...]:
 
 
 def _unpacked(part: str) -> bytes:
-    """Return what a part of a token is in base 64; empty when it is none."""
+    """Return a part of a token decoded from base 64; empty if it is not base 64."""
     try:
         return base64.urlsafe_b64decode(part + "=" * (-len(part) % 4))
     except ValueError:
@@ -300,10 +304,15 @@ def _has_both_cases(value: str) -> bool:
 
 @dataclass(frozen=True)
 class _Rule(Detector):
-    """A rule of gitleaks; its secret is the first group that took part, or else the whole match.
+    """A rule of gitleaks; its secret is the first group that is not empty, else the whole match.
 
-    Its patterns are written for RE2, and RE2 runs them: no text can make one slow. A rule is compiled when a text
-    first holds one of its keywords. ``words`` and ``placeholders`` are what a find is not: examples, paths.
+    Its patterns are written for RE2, and RE2 runs them in linear time. A rule is compiled when a
+    text first holds one of its keywords.
+
+    Attributes:
+        least_entropy_bits: The secret's entropy is above this, in bits a character.
+        words: A match that holds one of these, in any case, is no secret.
+        placeholders: Regular expressions; a match that holds one is no secret.
     """
 
     least_entropy_bits: float = 0.0
@@ -312,45 +321,51 @@ class _Rule(Detector):
 
     def find(self, text: str) -> Iterator[Span]:
         for match in _re2(self.pattern).finditer(text):
-            group = next((at for at, one in enumerate(match.groups(), 1) if one), 0)
-            if entropy_bits(match[group]) > self.least_entropy_bits and not self._allows(
-                match[group]
-            ):
+            group = next((number for number, text in enumerate(match.groups(), 1) if text), 0)
+            secret = match[group]
+            if entropy_bits(secret) > self.least_entropy_bits and not self._is_allowed(secret):
                 yield match.span(group)
 
-    def _allows(self, secret: str) -> bool:
-        lower = secret.lower()
+    def _is_allowed(self, text: str) -> bool:
+        lower = text.lower()
         return any(word in lower for word in self.words) or any(
-            _re2(one).search(secret) for one in self.placeholders
+            _re2(placeholder).search(text) for placeholder in self.placeholders
         )
 
 
 def gitleaks() -> tuple[Detector, ...]:
-    """Return a detector for each rule of gitleaks that looks at a text alone, and not at the name of a file.
+    """Return a detector for each rule of gitleaks, without the rules that depend on a file's name.
 
-    Its file is data (``data/gitleaks.toml``), read whole and unchanged.
+    The rules are data: ``data/gitleaks.toml``, unchanged.
+
+    Raises:
+        ConfigError: The file was changed.
     """
     raw = (files("pps.ingest") / "data" / "gitleaks.toml").read_bytes()
     if hashlib.sha256(raw).hexdigest() != GITLEAKS_SHA256:
         raise ConfigError("gitleaks.toml: is not the file that PPS came with; install PPS again")
-    told = tomllib.loads(raw.decode())
-    rules = [rule for rule in told["rules"] if rule["id"] not in _LEFT_OUT and "path" not in rule]
-    return tuple(_rule(rule, [told["allowlist"], *rule.get("allowlists", ())]) for rule in rules)
+    config = tomllib.loads(raw.decode())
+    rules = [rule for rule in config["rules"] if rule["id"] not in _LEFT_OUT and "path" not in rule]
+    return tuple(_rule(rule, [config["allowlist"], *rule.get("allowlists", ())]) for rule in rules)
 
 
-def _rule(rule: Mapping[str, Any], allowed: Sequence[Mapping[str, Any]]) -> Detector:
+def _rule(rule: Mapping[str, Any], allowlists: Sequence[Mapping[str, Any]]) -> Detector:
     return _Rule(
         rule["id"].replace("-", " ").title(),
         tuple(rule["keywords"]),
         rule["regex"].replace(_END, _ANY_END),
         least_entropy_bits=rule.get("entropy", 0.0),
-        words=tuple(word.lower() for one in allowed for word in one.get("stopwords", ())),
-        placeholders=tuple(regex for one in allowed for regex in one.get("regexes", ())),
+        words=tuple(
+            word.lower() for allowlist in allowlists for word in allowlist.get("stopwords", ())
+        ),
+        placeholders=tuple(
+            regex for allowlist in allowlists for regex in allowlist.get("regexes", ())
+        ),
     )
 
 
 @cache
 def _re2(regex: str) -> re.Pattern[str]:
-    """Return a compiled pattern; RE2's have the methods of ``re``'s that are used here."""
-    found: Any = importlib.import_module("re2")
-    return found.compile(regex)
+    """Return a pattern compiled by RE2; it has the methods of ``re.Pattern`` that are used here."""
+    re2: Any = importlib.import_module("re2")
+    return re2.compile(regex)
