@@ -1,7 +1,8 @@
-"""Records and links of one entity's jobs: what the graph knows of them is loaded, planned, kept, and found again.
+"""Plan the records, links and relations of an entity's jobs into a batch of graph changes.
 
-A link is kept with its turn for good. When a name appears that texts link to, each of those texts gets its
-relation (a record) or its mention (any other turn), whatever came first.
+A ``[[link]]`` stays with its turn for good. When a node with the linked name appears, each text
+that links to it gets its relation (of a record) or its mention (of any other turn), in whatever
+order they came.
 """
 
 from __future__ import annotations
@@ -26,15 +27,15 @@ from pps.store.graph_rows import RECORD_SOURCE
 REFERENCES = "references"
 CHILD_OF = "child_of"
 FROM_TEXT = "ingestion"
-"""Who a relation is ``created_by`` when a text's own links or parent made it."""
+"""The ``created_by`` of a relation that a text's links or parent made."""
 PERSON = "person"
-"""The same where no actor is named."""
+"""The ``created_by`` of a relation without an actor."""
 _PLAIN = "Thing"
 _RELATIONS_OF_A_RECORD = 2_000
 
 
 def record_id(group: str, turn: str) -> str:
-    """Return the uuid of the record that a turn is the source of, unless it became a node that was there."""
+    """Return the uuid of the node of a turn's record, unless the record became an existing node."""
     return stable_id(group, "record", turn)
 
 
@@ -62,7 +63,7 @@ def plan_record(
 
 
 def plan_mentions(batch: Batch, turn: Turn, links: Sequence[str], outcome: TurnOutcome) -> None:
-    """Plan the links of a turn that is no record: it mentions the nodes of those titles."""
+    """Plan the links of a turn that is no record: it mentions the nodes with those titles."""
     for title in links:
         target = batch.node_named(title)
         if target is None:
@@ -72,7 +73,10 @@ def plan_mentions(batch: Batch, turn: Turn, links: Sequence[str], outcome: TurnO
 
 
 def plan_relation(batch: Batch, relation: RelationDraft, turn: Turn) -> tuple[str, bool]:
-    """Plan a relation of a text between two known nodes, by id; return its uuid and whether it did not hold before."""
+    """Plan a text's relation between two known nodes, by id; return its uuid and whether it is new.
+
+    A relation that has ended and holds again is new.
+    """
     uuid = relation_id(batch.entity.group, relation.source, relation.relation_type, relation.target)
     known = batch.fact(uuid)
     holds = known is not None and known.invalid_at is None
@@ -83,20 +87,20 @@ def plan_relation(batch: Batch, relation: RelationDraft, turn: Turn) -> tuple[st
 
 
 def plan_made(batch: Batch, made: Pending) -> None:
-    """Plan a relation that was made by hand as the journal has it: one that ended is closed."""
-    one = made.relation
-    if not {one.source, one.target} <= batch.known.keys():
+    """Plan a relation that a request made, as the journal has it; one that ended is closed."""
+    relation = made.relation
+    if not {relation.source, relation.target} <= batch.known.keys():
         return
-    weight = one.properties.get("weight")
+    weight = relation.properties.get("weight")
     draft = RelationDraft(
-        one.source,
-        one.target,
-        one.type,
+        relation.source,
+        relation.target,
+        relation.type,
         float(weight) if isinstance(weight, int | float) else 1.0,
-        {name: value for name, value in one.properties.items() if name != "weight"},
+        {name: value for name, value in relation.properties.items() if name != "weight"},
     )
-    known = batch.fact(one.id)
-    fact = _fact(batch, one.id, draft, one.created_at, one.actor or PERSON)
+    known = batch.fact(relation.id)
+    fact = _fact(batch, relation.id, draft, relation.created_at, relation.actor or PERSON)
     if made.ended_at:
         fact = replace(fact, invalid_at=made.ended_at, expired_at=made.ended_at)
     if fact != known:
@@ -104,15 +108,15 @@ def plan_made(batch: Batch, made: Pending) -> None:
 
 
 def relation_id(group: str, source: str, relation: str, target: str) -> str:
-    """Return the uuid of the fact that a relation is; the same one each time."""
+    """Return the uuid of a relation's fact, stable for the same arguments."""
     return stable_id(group, "relation", source, relation, target)
 
 
 def _fact(batch: Batch, uuid: str, relation: RelationDraft, since: datetime, maker: str) -> Fact:
-    """Return a relation that holds as a fact; one that held before keeps its beginning and who made it."""
+    """Return a relation as a fact; one that holds keeps its ``valid_at`` and ``created_by``."""
     known = batch.fact(uuid)
     holds = known is not None and known.invalid_at is None
-    kept: dict[str, JSON] = {"properties": relation.properties} if relation.properties else {}
+    properties: dict[str, JSON] = {"properties": relation.properties} if relation.properties else {}
     names = [
         batch.known[end].name if end in batch.known else ""
         for end in (relation.source, relation.target)
@@ -130,13 +134,13 @@ def _fact(batch: Batch, uuid: str, relation: RelationDraft, since: datetime, mak
         attributes={
             "weight": relation.weight,
             "created_by": known.attributes.get("created_by", maker) if known and holds else maker,
-            **kept,
+            **properties,
         },
     )
 
 
 def _place(batch: Batch, turn: Turn, draft: RecordDraft) -> str:
-    """Return the uuid of a new record: that of a plain node of its title, else one of its own."""
+    """Return the uuid of a new record: that of a plain node with its title, else its own."""
     own = record_id(batch.entity.group, turn.uuid)
     if draft.pack:
         return own
@@ -147,15 +151,23 @@ def _place(batch: Batch, turn: Turn, draft: RecordDraft) -> str:
 
 
 def draft_of(record: Record) -> RecordDraft:
-    """Return what makes the turn of a record of a pack's kind the source of its node."""
-    of = record.pack, record.summary, record.status, record.state
-    return RecordDraft(record.title, record.kind, "", record.fields, *of)
+    """Return the draft of a record whose kind a pack defines, for the payload of its turn."""
+    return RecordDraft(
+        record.title,
+        record.kind,
+        "",
+        record.fields,
+        record.pack,
+        record.summary,
+        record.status,
+        record.state,
+    )
 
 
 def typed_node(known: Node, tags: tuple[str, ...], draft: RecordDraft) -> Node:
-    """Return the node of a record of a pack's kind: all but its aliases is what the record says."""
+    """Return the node of a record whose kind a pack defines; aliases come from the known node."""
     state: dict[str, JSON] = {"state": draft.state} if draft.state else {}
-    # A kind may have a field `source` of its own, which stays readable; the filter of sources goes by the mark.
+    # A kind may have its own field `source`, which stays readable; then the filter reads the mark.
     mark = RECORD_SOURCE if "source" in draft.attributes else "source"
     return replace(
         known,
@@ -221,7 +233,7 @@ def _plan_parent(batch: Batch, turn: Turn, uuid: str, parent: str, outcome: Turn
 
 
 def _close_dropped(batch: Batch, turn: Turn, uuid: str, targets: set[str]) -> None:
-    """End the references that this text made before and makes no more."""
+    """Close the references of a text's earlier version that its present one does not make."""
     for fact in [*batch.stored.values()]:
         latest = batch.fact(fact.uuid) or fact
         if (
@@ -248,24 +260,25 @@ class Linker:
         self._journal = journal
 
     def names(self, jobs: Iterable[Job]) -> list[str]:
-        """Return every name that the jobs' records and links may resolve to a node."""
-        found: list[str] = []
+        """Return the titles, links and parents of the jobs that may be names of nodes."""
+        names: list[str] = []
         for job in jobs:
-            found += job.payload.links
+            names += job.payload.links
             if record := job.payload.record:
-                parent = () if is_uuid(record.parent) else (record.parent,)
-                found += [record.title or title_of(job.turn.content), *parent]
-        return [name for name in found if fold(name)]
+                names.append(record.title or title_of(job.turn.content))
+                if not is_uuid(record.parent):
+                    names.append(record.parent)
+        return [name for name in names if fold(name)]
 
     def ids(self, jobs: Iterable[Job]) -> list[str]:
-        """Return every node's uuid that the jobs' records may be, or name as their parent."""
+        """Return the uuids of the nodes that the jobs' records, and their parents, may have."""
         records = [job for job in jobs if job.payload.record]
         own = [record_id(self._entity.group, job.turn.uuid) for job in records]
         parents = [job.payload.record.parent for job in records if job.payload.record]
-        return own + [one for one in parents if is_uuid(one)]
+        return own + [parent for parent in parents if is_uuid(parent)]
 
     async def load(self, known: Batch, jobs: Sequence[Job]) -> None:
-        """Add to a batch which of its nodes are records, those of the jobs, and the relations they have."""
+        """Load the jobs' records, their relations and the uuids of known records into a batch."""
         turns = [job.turn.uuid for job in jobs if job.payload.record]
         if not turns:
             return
@@ -280,7 +293,7 @@ class Linker:
             known.stored.update((fact.uuid, fact) for fact in facts if fact.kind == "relation")
 
     def plan(self, batch: Batch, job: Job, outcome: TurnOutcome) -> None:
-        """Plan a job's record, or the mentions that its links are."""
+        """Plan a job's record, or the mentions by its links."""
         payload = job.payload
         if payload.record:
             plan_record(batch, job.turn, payload.record, payload.links, outcome)
@@ -290,7 +303,7 @@ class Linker:
             batch.links[job.turn.uuid] = payload.links
 
     async def is_linked_to(self, batch: Batch) -> bool:
-        """Tell whether a text links to a name that appears with the batch, one of the batch's own among them."""
+        """Tell whether any text, of the batch or before, links to a name that the batch adds."""
         if not batch.fresh:
             return False
         own = {fold(title) for titles in batch.links.values() for title in titles}
@@ -299,7 +312,10 @@ class Linker:
         )
 
     async def waiting(self, fresh: Iterable[str]) -> Batch | None:
-        """Return what the texts that link to these folded names lack; None when they lack nothing."""
+        """Return the missing relations and mentions of texts that link to these folded names.
+
+        None if nothing is missing.
+        """
         rows = await self._journal.records.linking(list(fresh))
         if not rows:
             return None
@@ -315,7 +331,7 @@ class Linker:
         return batch if batch.facts or batch.mentions else None
 
     async def _around(self, rows: Sequence[tuple[str, str]], turns: dict[str, Turn]) -> Batch:
-        """Return a batch that knows the names, the records that link to them, and their relations."""
+        """Return a batch with the nodes of the names, the linking records, and their relations."""
         batch = Batch(self._entity, now())
         names = await self._journal.resolve([folded for folded, _ in rows])
         records = await self._journal.records.of_turns(list(turns))
