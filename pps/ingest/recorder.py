@@ -1,4 +1,4 @@
-"""Records: titled texts with a kind, tags, a parent and typed relations, kept with their source in the journal."""
+"""Records: titled texts with a kind, tags, a parent and typed relations; the journal keeps them."""
 
 from __future__ import annotations
 
@@ -39,17 +39,17 @@ MAX_PATH = 4_096
 
 
 class EventOptions(TextOptions, total=False):
-    """What ``add_event`` may be told about a text.
+    """Options of ``add_event``.
 
-    Its source (``whisper``, ``screenpipe``, ``mcp``, ``editor``, …) is ``other`` where none is given, its session the
-    source, its kind that of the source.
+    The source (``whisper``, ``screenpipe``, ``mcp``, ``editor``, …) defaults to ``other``, the
+    session to the source, the kind to that of the source.
 
     Attributes:
-        title: At most 500 characters; the first 80 of the content when not given.
-        timestamp: When it happened, now when not given; a time without a zone is of the entity's.
-        project_path: Kept with the record; whose memory this is was settled before.
-        parent_node_id: Id or title of the record that it is a child of.
-        metadata: Fields of your own.
+        title: At most 500 characters; by default the first 80 of the content.
+        timestamp: When it happened, by default now; a time without a zone is in the entity's zone.
+        project_path: A field of the record; it does not choose the entity.
+        parent_node_id: Id or title of the parent record.
+        metadata: Further fields of the record.
     """
 
     title: str
@@ -84,11 +84,11 @@ def make_event(
     Args:
         content: 1 to 65,536 characters.
         options: See EventOptions.
-        extraction: Where facts beside the record come from.
-        redactor: Takes the secrets out.
-        automatic: Whether tags and links are read out of the text.
-        kinds: Choose the kind of a text that names none, and the role of its turn.
-        zone: Of a time without one.
+        extraction: How facts beside the record are read.
+        redactor: Replaces secrets by markers.
+        automatic: Whether tags and links are read from the text.
+        kinds: The default kind of each source, and the role of a kind's turns.
+        zone: The entity's zone, for times without one.
 
     Raises:
         InvalidRequest: The first bound that is broken.
@@ -150,12 +150,12 @@ class RecordWriter(Revisions):
         timeout_s: float | None = None,
         **options: Unpack[EventOptions],
     ) -> EventReceipt:
-        """Keep an event as a record with its source.
+        """Store an event as a record with its source.
 
         Args:
             content: 1 to 65,536 characters.
-            wait: ``journal`` answers when it is on disk, ``done`` when graph and indexes have it.
-            timeout_s: Past it a ``done`` wait answers ``accepted``; the work goes on.
+            wait: ``journal`` returns when it is on disk, ``done`` when graph and indexes have it.
+            timeout_s: After it a ``done`` wait returns state ``accepted``; the work goes on.
             options: See EventOptions.
 
         Raises:
@@ -171,9 +171,9 @@ class RecordWriter(Revisions):
         wait: Wait = "done",
         timeout_s: float | None = None,
     ) -> list[EventReceipt]:
-        """Keep 1 to 500 events in one transaction, in their order: all are on disk when it returns, or none is.
+        """Store 1 to 500 events in order in one transaction: all are on disk on return, or none is.
 
-        Events of one call may name each other's titles in links; a parent is looked for among the earlier ones.
+        Events of one call may link to each other's titles; a parent may be an earlier one of them.
         Raises as ``add_event``.
         """
         started = clock.perf_counter()
@@ -195,29 +195,30 @@ class RecordWriter(Revisions):
         for draft, _ in drafts:
             self._parts.kinds.check_free("kind", draft.kind)
         appended = await self._parts.intake.append_many(drafts)
-        numbers = [one.job_id for one in appended]
-        jobs = await self._ended_within(numbers, timeout_s) if wait == "done" else dict[int, Job]()
-        records = await self._parts.journal.records.of_turns([one.turn.uuid for one in appended])
+        jobs: Mapping[int, Job] = {}
+        if wait == "done":
+            jobs = await self._ended_within([event.job_id for event in appended], timeout_s)
+        turns = [event.turn.uuid for event in appended]
+        records = await self._parts.journal.records.of_turns(turns)
         records = await self._foreseen(appended, [payload for _, payload in drafts]) | records
         took_ms = (clock.perf_counter() - started) * 1000
         return [
             replace(
-                _receipt(one, payload, jobs.get(one.job_id), records.get(one.turn.uuid, "")),
+                _receipt(event, payload, jobs.get(event.job_id), records.get(event.turn.uuid, "")),
                 redacted=redactor.count,
                 duration_ms=took_ms,
             )
-            for one, (_, payload), redactor in zip(appended, drafts, redactors, strict=True)
+            for event, (_, payload), redactor in zip(appended, drafts, redactors, strict=True)
         ]
 
     async def _foreseen(
         self, appended: Sequence[Appended], payloads: Sequence[JobPayload]
     ) -> dict[str, str]:
-        """Return turn → the record that it becomes: a plain node of its title, or one of its own."""
-        titles = {
-            one.turn.uuid: (payload.record.title if payload.record else "")
-            or title_of(one.turn.content)
-            for one, payload in zip(appended, payloads, strict=True)
-        }
+        """Return turn → the node of its future record: a plain node of its title, else its own."""
+        titles: dict[str, str] = {}
+        for event, payload in zip(appended, payloads, strict=True):
+            title = payload.record.title if payload.record else ""
+            titles[event.turn.uuid] = title or title_of(event.turn.content)
         journal = self._parts.journal
         plain = await journal.records.plain_nodes_named(titles.values())
         return {
@@ -228,24 +229,29 @@ class RecordWriter(Revisions):
     async def relate(
         self, relations: Sequence[RelationDraft], *, created_by: str = "agent"
     ) -> Related:
-        """Make 1 to 500 typed relations between nodes that are there; made again, only their weights change.
+        """Make 1 to 500 typed relations between existing nodes.
+
+        Of a relation that exists only the weight changes.
 
         Args:
-            relations: Ends by id or, case and space folded, by name or alias.
-            created_by: Kept with each, at most 200 characters.
+            relations: Ends by id or, with case and white space folded, by name or alias.
+            created_by: Who makes them, 1 to 200 characters.
 
         Returns:
-            Ids in order; a relation with an end that this entity does not have is in ``skipped``.
+            Ids in order; a relation to a node that this entity does not have is in ``skipped``.
 
         Raises:
             InvalidRequest: A bound is broken or a type holds a secret; nothing was changed.
-            StoreConflict: A text is being taken in and it does not end; nothing was changed, try again.
+            StoreConflict: Another change of the graph does not end; nothing was changed, try again.
         """
         check_relations(relations)
         bounds.check_length("created_by", created_by, 1, 200)
         redactor = self._parts.redactor()
         redactor.labels(
-            {one.relation_type: f"relations[{n}].relation_type" for n, one in enumerate(relations)}
+            {
+                relation.relation_type: f"relations[{number}].relation_type"
+                for number, relation in enumerate(relations)
+            }
         )
         created_by = redactor.text(created_by)
         async with self._parts.worker.held():  # an end may be forgotten or merged away until then
@@ -256,32 +262,33 @@ class RecordWriter(Revisions):
         return made
 
     def _related(self, rows: RecordRows, relations: Sequence[RelationDraft], maker: str) -> Related:
-        """Keep relations in the journal, those whose ends are there."""
+        """Write the relations whose ends exist into the journal."""
         made = 0
         ids = list[str]()
         skipped = list[Skipped]()
         at = now()
-        for number, one in enumerate(relations):
+        for number, relation in enumerate(relations):
             place = f"relations[{number}]"
+            type_ = relation.relation_type
             try:
-                source = _end(rows, one.source, "source")
-                target = _end(rows, one.target, "target")
-            except InvalidRequest as error:  # a title of several
+                source = _end(rows, relation.source, "source")
+                target = _end(rows, relation.target, "target")
+            except InvalidRequest as error:  # the title of several records
                 skipped.append(Skipped(place, error.message))
                 continue
-            if why := self._why(rows, source, target, one.relation_type):
+            if why := self._why_refused(rows, source, target, type_):
                 skipped.append(Skipped(place, why))
                 continue
-            id_ = relation_id(self._parts.journal.group, source, one.relation_type, target)
+            id_ = relation_id(self._parts.journal.group, source, type_, target)
             known = rows.holds(id_)
-            weight: dict[str, JSON] = {"weight": one.weight}
-            new = rows.relate(Relation(id_, source, one.relation_type, target, at, weight, maker))
+            weight: dict[str, JSON] = {"weight": relation.weight}
+            new = rows.relate(Relation(id_, source, type_, target, at, weight, maker))
             made += new and not known
             ids.append(id_)
         return Related(made, tuple(ids), tuple(skipped))
 
-    def _why(self, rows: RecordRows, source: str, target: str, relation_type: str) -> str:
-        """Return why two nodes are not joined; empty when they may be."""
+    def _why_refused(self, rows: RecordRows, source: str, target: str, relation_type: str) -> str:
+        """Return the reason why two nodes may not be related; empty if they may."""
         if not (source and target):
             return f"{'target' if source else 'source'}: nothing of this memory has that id or name"
         if source == target:
@@ -301,7 +308,7 @@ class RecordWriter(Revisions):
     async def _ended_within(
         self, jobs: Sequence[int], timeout_s: float | None
     ) -> Mapping[int, Job]:
-        """Return the jobs that ended within the time."""
+        """Return job id → job, of the jobs that end within ``timeout_s``."""
         waits = {
             number: asyncio.create_task(self._parts.worker.wait_for(number)) for number in jobs
         }
@@ -325,7 +332,11 @@ def _receipt(appended: Appended, payload: JobPayload, job: Job | None, node: str
 
 
 def _end(rows: RecordRows, name: str, path: str) -> str:
-    """Return the id of the node that an id or title stands for; empty for none, InvalidRequest for several."""
+    """Return the id of the node with an id or title, "" if none has it.
+
+    Raises:
+        InvalidRequest: Several nodes have the title.
+    """
     candidates = rows.candidates(name, path)
     if len(candidates) > 1:
         raise ambiguous(path, candidates)
