@@ -1,4 +1,4 @@
-"""Changing texts that are kept: update and append, each a version; what a text was, and what changed."""
+"""Change stored texts: update and append make versions; the history shows each with its diff."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _OWN_FIELDS = ("source", "source_ref", "project_path")
 
 @dataclass(frozen=True, slots=True)
 class RecordParts:
-    """What records are kept with.
+    """The parts of a memory that the writers of records use.
 
     Attributes:
-        extraction: Where nodes and facts beside the record itself come from.
-        redactor: Makes what takes the secrets out of a request before anything of it is kept.
+        extraction: How nodes and facts beside the record itself are read.
+        redactor: Makes a redactor for one request; it replaces secrets before anything is stored.
     """
 
     journal: Journal
@@ -54,13 +54,13 @@ class RecordParts:
 
 
 class TextChanges(TypedDict, total=False):
-    """What ``update`` may change; what is not given stays.
+    """The changes of ``update``; fields that are left out stay.
 
     Attributes:
         content: The whole new text, 1 to 65,536 characters.
-        tags: In place of those that were given; the ``#tags`` of the text join them.
+        tags: Replace the tags of the request; the ``#tags`` of the text join them.
         title, kind: Of a record.
-        metadata: Of a record; joined with what is there, a null takes a field out.
+        metadata: Fields of a record, merged into the present ones; a null removes a field.
         actor: Who changes it.
     """
 
@@ -74,7 +74,7 @@ class TextChanges(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class HistoryEntry:
-    """A version and how it differs from the one before it, as a unified diff (empty for the first)."""
+    """A version, and its unified diff against the one before it (empty for the first)."""
 
     version: Version
     diff: str
@@ -95,14 +95,17 @@ class Revisions:
         timeout_s: float | None = None,
         **changes: Unpack[TextChanges],
     ) -> EventReceipt:
-        """Change a record or a turn; what it was stays as a version. Nothing to change makes no version.
+        """Change a record or a turn; its present state stays as a version.
 
-        Other words are read again, by rules or a model. A fact that only the old ones say ends now, one that other
-        texts say too loses this support, and what was given with the text stays.
+        A change to the same text and fields makes no version. A changed text is read again, by
+        rules or a model: a fact that only the old text states ends now, one that other texts state
+        too loses this support, and nodes and facts that were given with the text stay.
 
         Raises:
             NotFound: The id is not this entity's.
-            InvalidRequest: A bound is broken, nothing is given, or it is a node without a text of its own.
+            InvalidRequest: A bound is broken, there is nothing to change, or the id is that of a
+            node
+                without a text of its own.
         """
         if not changes.keys() - {"actor"}:
             raise InvalidRequest(
@@ -115,13 +118,20 @@ class Revisions:
 
         def updated(before: Text) -> Text:
             _check_free(before)
-            given = tuple(clean["tags"]) if "tags" in clean else _given(before)
-            return self._text(
-                before, clean.get("content", before.content), given, _record(before, clean)
-            )
+            tags = tuple(clean["tags"]) if "tags" in clean else _request_tags(before)
+            content = clean.get("content", before.content)
+            return self._text(before, content, tags, _record(before, clean))
 
         actor = redactor.text(changes.get("actor", ""))
-        return await self._revised((id, "modified", actor, updated), wait, timeout_s, redactor)
+        return await self._revise(
+            id,
+            "modified",
+            updated,
+            actor=actor,
+            wait=wait,
+            timeout_s=timeout_s,
+            redactor=redactor,
+        )
 
     async def append(
         self,
@@ -132,9 +142,9 @@ class Revisions:
         wait: Wait = "done",
         timeout_s: float | None = None,
     ) -> EventReceipt:
-        """Add a paragraph to the text of a record or a turn; what it was stays as a version.
+        """Add a paragraph to the text of a record or a turn; its present state stays as a version.
 
-        Raises: As ``update``; also when the whole would be longer than 65,536 characters.
+        Raises as ``update``, also if the whole would be longer than 65,536 characters.
         """
         bounds.check_length("content", content, 1, bounds.MAX_CONTENT)
         bounds.check_length("actor", actor, 0, 200)
@@ -144,14 +154,20 @@ class Revisions:
         def longer(before: Text) -> Text:
             _check_free(before)
             whole = before.content.rstrip("\n") + _GAP + paragraph
-            return self._text(before, whole, _given(before), before.payload.record)
+            return self._text(before, whole, _request_tags(before), before.payload.record)
 
-        return await self._revised(
-            (id, "appended", redactor.text(actor), longer), wait, timeout_s, redactor
+        return await self._revise(
+            id,
+            "appended",
+            longer,
+            actor=redactor.text(actor),
+            wait=wait,
+            timeout_s=timeout_s,
+            redactor=redactor,
         )
 
     async def texts(self, nodes: Sequence[str]) -> dict[str, Turn]:
-        """Return record → the turn whose text it is, of those ids that are this entity's records."""
+        """Return record → the turn with its text, of the ids that are this entity's records."""
         return await self._parts.journal.records.texts(nodes)
 
     async def history(
@@ -166,7 +182,9 @@ class Revisions:
 
         Raises:
             NotFound: The id is not this entity's.
-            InvalidRequest: It is a node without a text of its own.
+            InvalidRequest: ``limit`` is out of bounds, or the id is that of a node without a text
+            of
+                its own.
         """
         bounds.check_range("limit", limit, 1, 1_000)
         versions = await self._parts.journal.versions.of(await self._turn(id))
@@ -174,16 +192,19 @@ class Revisions:
             versions = [version for version in versions if version.number <= newest]
         return await asyncio.to_thread(_entries, versions, limit)
 
-    async def _revised(
+    async def _revise(
         self,
-        what: tuple[str, ChangeType, str, Rework],
+        id: str,
+        change: ChangeType,
+        rework: Rework,
+        *,
+        actor: str,
         wait: Wait,
         timeout_s: float | None,
         redactor: Redactor,
     ) -> EventReceipt:
         started = clock.perf_counter()
-        id_, change, actor, rework = what
-        turn = await self._turn(id_)
+        turn = await self._turn(id)
         revised = await self._when_idle(
             partial(self._parts.intake.revise, turn, change, actor, rework)
         )
@@ -196,7 +217,7 @@ class Revisions:
         )
 
     async def _when_idle(self, revise: Callable[[], Awaitable[T]]) -> T:
-        """Change texts; while the job of one is in hand, wait for that."""
+        """Change a text; if its job is running, wait for the job and try again."""
         for _ in range(_TRIES):
             try:
                 return await revise()
@@ -218,28 +239,33 @@ class Revisions:
         raise NotFound()
 
     def _text(
-        self, before: Text, content: str, given: tuple[str, ...], record: RecordDraft | None
+        self, before: Text, content: str, tags: tuple[str, ...], record: RecordDraft | None
     ) -> Text:
-        """Return a text with new words: what was read in other words is read again."""
+        """Return a text with new content, tags of the request, and record.
+
+        The command's reading is dropped if the content changes, so that it is read again.
+        """
         automatic = self._parts.automatic
         read = before.payload.read if content == before.content else None
         payload = replace(
             before.payload, record=record, links=automatic.links_of(content), read=read
         )
-        return Text(content, automatic.tags_of(given, content), payload)
+        return Text(content, automatic.tags_of(tags, content), payload)
 
 
 def _check_free(text: Text) -> None:
-    """Raise InvalidRequest for the text of a record of a pack's kind: its own operations change it."""
-    if text.payload.record and (pack := text.payload.record.pack):
-        what = f"is a {text.payload.record.kind} of the pack {pack}"
+    """Raise InvalidRequest for a record whose kind a pack defines: its own operations change it."""
+    record = text.payload.record
+    if record and record.pack:
         raise InvalidRequest(
-            "id", f"{what}: use record_save, which checks its fields, or record_move"
+            "id",
+            f"is a {record.kind} of the pack {record.pack}: use record_save, which checks its "
+            "fields, or record_move",
         )
 
 
 def check_metadata(metadata: Mapping[str, JSON]) -> None:
-    """Raise InvalidRequest when a record's own fields are not JSON, too large, or use a name that PPS uses."""
+    """Raise InvalidRequest for fields of a record that are not JSON, too large, or reserved."""
     bounds.check_attributes("metadata", metadata)
     for name in _OWN_FIELDS:
         if name in metadata:
@@ -249,7 +275,7 @@ def check_metadata(metadata: Mapping[str, JSON]) -> None:
 def receipt_of(
     turn: Turn, payload: JobPayload, job: Job | None, ids: tuple[int, str]
 ) -> EventReceipt:
-    """Return what became of a text so far; ``ids`` are its job's, and its record's where that is known already."""
+    """Return the receipt of a text; ``ids`` are its job's, and its record's if known, else ""."""
     state: ReceiptState = "accepted"
     if job is not None and job.state in ("done", "failed"):
         state = "done" if job.state == "done" else "failed"
@@ -267,10 +293,10 @@ def receipt_of(
     )
 
 
-def _given(text: Text) -> tuple[str, ...]:
-    """Return the tags that a text has beside those in it."""
-    own = set(tags_in(text.content))
-    return tuple(tag for tag in text.tags if tag not in own)
+def _request_tags(text: Text) -> tuple[str, ...]:
+    """Return the tags of a text that came with a request: all but the ``#tags`` in it."""
+    text_tags = set(tags_in(text.content))
+    return tuple(tag for tag in text.tags if tag not in text_tags)
 
 
 def _record(text: Text, changes: TextChanges) -> RecordDraft | None:
