@@ -1,7 +1,8 @@
 """Conversations as other chat programs keep or export them.
 
-Open WebUI and LibreChat export trees of messages; Codex CLI and Gemini CLI keep a file for each session; many programs
-write plain lists of role and content. Of a tree the branch that was read last is taken, the others are counted.
+Open WebUI and LibreChat export trees of messages; Codex CLI and Gemini CLI keep a file for each
+session; many programs write plain lists of role and content. Of a tree the branch that was read
+last is taken, the others are counted.
 """
 
 from __future__ import annotations
@@ -71,14 +72,14 @@ def is_open_webui(entry: JSONEntry) -> bool:
 
 
 def read_open_webui(source: Source) -> Iterator[Read]:
-    """Yield the title and the messages of each chat, along the branch that ends at the current message."""
-    for found in objects(source):
-        if isinstance(found, Unreadable):
-            yield found
-        elif not is_open_webui(found.entry):
-            yield Unreadable(found.where, "is no chat of Open WebUI: it has no chat.history")
+    """Yield the title and the messages of each chat, along the branch of the current message."""
+    for chat in objects(source):
+        if isinstance(chat, Unreadable):
+            yield chat
+        elif not is_open_webui(chat.entry):
+            yield Unreadable(chat.where, "is no chat of Open WebUI: it has no chat.history")
         else:
-            yield from _open_webui_chat(found.entry, found.where)
+            yield from _open_webui_chat(chat.entry, chat.where)
 
 
 def _open_webui_chat(entry: JSONEntry, where: str) -> Iterator[Read]:
@@ -130,7 +131,7 @@ def _open_webui_message(message: JSONEntry, options: RememberOptions, where: str
 
 
 def _epoch(value: JSON) -> datetime | None:
-    """Return the time of a number of seconds, or of milliseconds when it would be after the year 2286."""
+    """Return the time of a number of seconds, or of milliseconds if it is above 10 ** 10."""
     if isinstance(value, (int, float)) and not isinstance(value, bool) and value > 10_000_000_000:
         return moment(value / 1000)
     return moment(value)
@@ -139,7 +140,7 @@ def _epoch(value: JSON) -> datetime | None:
 def _path_to(
     messages: Mapping[str, JSONEntry], current: str, parent_field: str, time_field: str
 ) -> list[str]:
-    """Return the names of the messages from the root to the current one; without one, to the latest."""
+    """Return the names of the messages from the root to the current one, by default the latest."""
     if current not in messages:
         earliest = datetime.min.replace(tzinfo=UTC)
         current = max(
@@ -164,14 +165,16 @@ def is_librechat(entry: JSONEntry) -> bool:
 
 
 def read_librechat(source: Source) -> Iterator[Read]:
-    """Yield the title and the messages of each conversation, along the branch with the latest message."""
-    for found in objects(source):
-        if isinstance(found, Unreadable):
-            yield found
-        elif not is_librechat(found.entry):
-            yield Unreadable(found.where, "is no conversation of LibreChat: it has no messages")
+    """Yield the title and the messages of each conversation, along the branch of the latest."""
+    for conversation in objects(source):
+        if isinstance(conversation, Unreadable):
+            yield conversation
+        elif not is_librechat(conversation.entry):
+            yield Unreadable(
+                conversation.where, "is no conversation of LibreChat: it has no messages"
+            )
         else:
-            yield from _librechat_conversation(found.entry, found.where)
+            yield from _librechat_conversation(conversation.entry, conversation.where)
 
 
 def _librechat_conversation(entry: JSONEntry, where: str) -> Iterator[Read]:
@@ -353,7 +356,7 @@ def is_gemini(entry: JSONEntry) -> bool:
 
 
 def read_gemini(source: Source) -> Iterator[Read]:
-    """Yield a session of Gemini CLI: one JSON object, JSON lines with changes, or its log of prompts."""
+    """Yield a session of Gemini CLI: a JSON object, JSON lines of changes, or a log of prompts."""
     session = JSONEntry({})
     messages: dict[str, tuple[JSONEntry, str]] = {}
     for number, line in enumerate(objects(source)):
@@ -451,28 +454,28 @@ def read_messages(source: Source) -> Iterator[Read]:
     """Yield the messages of a list of role and content, or of each object that has such a list."""
     name = PurePath(source.name).stem
     own: list[StreamObject] = []
-    for number, found in enumerate(objects(source)):
-        if isinstance(found, Unreadable):
-            yield found
-        elif is_message_list(found.entry):
-            session = found.entry.text("id", "conversation_id", "session_id", "thread_id")
-            listed = found.entry.entries("messages", "contents")
+    for number, element in enumerate(objects(source)):
+        if isinstance(element, Unreadable):
+            yield element
+        elif is_message_list(element.entry):
+            session = element.entry.text("id", "conversation_id", "session_id", "thread_id")
+            listed = element.entry.entries("messages", "contents")
             placed = [
-                StreamObject(message, f"{found.where} message {at}")
+                StreamObject(message, f"{element.where} message {at}")
                 for at, message in enumerate(listed)
             ]
             yield from _conversation(placed, session or f"{name}:{number}", source)
-        elif is_message(found.entry):
-            own.append(found)
+        elif is_message(element.entry):
+            own.append(element)
         else:
-            yield Unreadable(found.where, "has no role and content")
+            yield Unreadable(element.where, "has no role and content")
     yield from _conversation(own, name, source)
 
 
 def _conversation(messages: Sequence[StreamObject], session: str, source: Source) -> Iterator[Read]:
     at: datetime | None = None
-    for number, found in enumerate(messages):
-        message = found.entry
+    for number, element in enumerate(messages):
+        message = element.entry
         times = ("timestamp", "created_at", "createdAt", "time", "date")
         at = next((when for name in times if (when := _epoch(message.get(name)))), at)
         role = message.text("role").lower()
@@ -492,11 +495,11 @@ def _conversation(messages: Sequence[StreamObject], session: str, source: Source
             source_ref=reference,
             occurred_at=at or source.modified_at(),
         )
-        yield from pieces(text, options, found.where)
+        yield from pieces(text, options, element.where)
         for call_number, call in enumerate(message.entries("tool_calls")):
             function = call.entry("function")
             arguments = JSONEntry.loaded(function.text("arguments")).texts()
             line = tool_line(function.text("name") or "tool", arguments)
             call_reference = f"{reference}:{call_number}"
             tool = options | RememberOptions(role="tool", source_ref=call_reference, actor="")
-            yield from pieces(line, tool, found.where)
+            yield from pieces(line, tool, element.where)
