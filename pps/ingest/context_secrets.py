@@ -1,8 +1,9 @@
-"""Secrets told by what stands around them: a login beside them, a call, a directive, a header, a known beginning.
+"""Detectors of secrets by context: a login beside them, a call, a directive, a header, a prefix.
 
-Each rule is a context that holds secrets whatever program or language it is of. Where the context alone says that a
-value is a secret (an assignment to ``…_SECRET``), a mix of letters and digits is enough; where it only says that one is
-near ("the password of the router … "), the value must look like one beyond doubt.
+Each rule is a context that holds secrets in any program or language. If the context alone shows
+that a value is a secret (an assignment to ``…_SECRET``), a mix of letters and digits is enough; if
+it only shows that one is near ("the password of the router … "), the value must look like one
+beyond doubt.
 """
 
 from __future__ import annotations
@@ -32,9 +33,10 @@ _DIRECTIVES = (
     r"(?:neighbor|peer)[ \t]{1,4}\S{1,60}[ \t]{1,4}password",
     r"username[ \t]{1,4}\S{1,60}[ \t]{1,4}(?:secret|password)",
     r"encrypt_string",
-    r"(?:ENV|ARG|setenv|set[ \t]{1,4}-g?x)[ \t]{1,4}[A-Za-z0-9_]{0,60}(?:PASS|PASSWORD|PWD|SECRET|TOKEN|API_KEY)",
+    r"(?:ENV|ARG|setenv|set[ \t]{1,4}-g?x)[ \t]{1,4}[A-Za-z0-9_]{0,60}"
+    r"(?:PASS|PASSWORD|PWD|SECRET|TOKEN|API_KEY)",
 )
-"""What configuration files and command lines put before a secret, with blanks between; patterns."""
+"""Patterns of the words before a secret in configuration files and command lines; blanks follow."""
 _NO_HEADERS = (
     "(?!(?:idempotency|cache|surrogate|partition|sec-websocket|routing|sort|host|public)-)"
 )
@@ -68,22 +70,28 @@ def _beside_a_login() -> tuple[Detector, ...]:
         given(
             "Password",
             _LOGIN_NOUNS,
-            rf"(?i:(?<!\w)(?:{any_of(_LOGIN_NOUNS)}))(?!\w){quotes}[ \t]{{0,3}}(?:[:=：]|=>)?[ \t]{{0,3}}"
-            rf"{quotes}[^\s\"'`,;]{{1,60}}{quotes}[,;]?\s{{1,4}}(?:(?:and|und|y|et|e|en|i|и)[ \t])?{quotes}"
-            rf"(?i:(?<!\w)(?:{password}))(?!\w){quotes}[ \t]{{0,3}}(?:[:=：]|=>)?[ \t]{{0,3}}{OPENED}{VALUE}",
+            rf"(?i:(?<!\w)(?:{any_of(_LOGIN_NOUNS)}))(?!\w){quotes}"
+            rf"[ \t]{{0,3}}(?:[:=：]|=>)?[ \t]{{0,3}}"
+            rf"{quotes}[^\s\"'`,;]{{1,60}}{quotes}[,;]?\s{{1,4}}"
+            rf"(?:(?:and|und|y|et|e|en|i|и)[ \t])?{quotes}"
+            rf"(?i:(?<!\w)(?:{password}))(?!\w){quotes}"
+            rf"[ \t]{{0,3}}(?:[:=：]|=>)?[ \t]{{0,3}}{OPENED}{VALUE}",
             _is_mixed,
         ),
         given(
             "Password",
             ("pass", "passwd", "pwd"),
-            r"[\"'](?i:pass|passwd|pwd|pw)[\"']\]?[ \t]{0,4}(?::|=>|=)[ \t]{0,4}[\"']([^\s\"'<>{}]{5,128})(?=[\"'])",
+            r"[\"'](?i:pass|passwd|pwd|pw)[\"']\]?[ \t]{0,4}(?::|=>|=)[ \t]{0,4}"
+            r"[\"']([^\s\"'<>{}]{5,128})(?=[\"'])",
             _is_mixed,
         ),
         given(
             "Password",
             ("connect", "login", "auth", "sign_in", "signin"),
-            r"(?i:\b[\w.]{0,60}(?:connect|login|log_in|auth|authenticate|sign_?in))\w{0,12}(?:=\(|\()"
-            r"(?:[^()\n\"']{0,60}[\"'][^\"'\n]{0,200}[\"'],){1,3}[ \t]{0,4}[\"']([^\s\"'<>{}]{6,128})[\"'][ \t]{0,4}\)",
+            r"(?i:\b[\w.]{0,60}(?:connect|login|log_in|auth|authenticate|sign_?in))"
+            r"\w{0,12}(?:=\(|\()"
+            r"(?:[^()\n\"']{0,60}[\"'][^\"'\n]{0,200}[\"'],){1,3}"
+            r"[ \t]{0,4}[\"']([^\s\"'<>{}]{6,128})[\"'][ \t]{0,4}\)",
             is_quoted_secret,
         ),
     )
@@ -91,20 +99,20 @@ def _beside_a_login() -> tuple[Detector, ...]:
 
 def _assigned() -> tuple[Detector, ...]:
     return (
-        # JWT_SECRET: …, SESSION_SALT=…: capitals, as settings are written
+        # JWT_SECRET: …, SESSION_SALT=…: names of settings, in capitals
         given(
             "API Key",
             ("secret", "salt", "token", "passphrase"),
-            r"(?<![\w.-])[A-Z][A-Z0-9_]{0,60}(?:SECRET|SALT|TOKEN|PASSPHRASE)[\"']?[ \t]{0,3}[:=][ \t]{0,3}"
-            r"[\"']?([^\s\"'`<>{}()\[\]$,;]{12,200})(?=[\"',;]?(?:\s|\Z))",
+            r"(?<![\w.-])[A-Z][A-Z0-9_]{0,60}(?:SECRET|SALT|TOKEN|PASSPHRASE)[\"']?"
+            r"[ \t]{0,3}[:=][ \t]{0,3}[\"']?([^\s\"'`<>{}()\[\]$,;]{12,200})(?=[\"',;]?(?:\s|\Z))",
             _is_mixed,
         ),
         # variable "db_password" { default = "…" }
         given(
             "Password",
             ("default",),
-            r"(?i:variable)[ \t]{1,4}\"[\w-]{0,60}(?i:password|passwd|secret|token|api_?key)\"\s{0,4}\{[^{}]{0,200}?"
-            r"(?i:default)[ \t]{0,8}=[ \t]{0,4}\"([^\s\"$]{6,200})\"",
+            r"(?i:variable)[ \t]{1,4}\"[\w-]{0,60}(?i:password|passwd|secret|token|api_?key)\""
+            r"\s{0,4}\{[^{}]{0,200}?(?i:default)[ \t]{0,8}=[ \t]{0,4}\"([^\s\"$]{6,200})\"",
             _is_mixed,
         ),
         given(
@@ -125,28 +133,32 @@ def _handed_over() -> tuple[Detector, ...]:
         given(
             "Authorization Token",
             ("authorization",),
-            r"(?i:authorization)[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?([\w.~+/=-]{24,4000})(?![\w.~+/=-])",
+            r"(?i:authorization)[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?"
+            r"([\w.~+/=-]{24,4000})(?![\w.~+/=-])",
             looks_random,
         ),
         given(
             "API Key",
             ("-key", "-token", "-secret"),
-            rf"(?<![\w-])(?i:{_NO_HEADERS}[A-Za-z]{{1,20}}(?:-[A-Za-z]{{1,20}}){{0,5}}-?(?:key|token|secret))[\"']?:[ \t]{{0,4}}[\"']?"
+            rf"(?<![\w-])(?i:{_NO_HEADERS}[A-Za-z]{{1,20}}(?:-[A-Za-z]{{1,20}}){{0,5}}"
+            rf"-?(?:key|token|secret))[\"']?:[ \t]{{0,4}}[\"']?"
             r"([A-Za-z0-9+/=_.-]{20,400})(?![\w+/=-])",
             looks_random,
         ),
-        # https://discord.com/api/webhooks/…/KEY: whoever knows the address may write
+        # https://discord.com/api/webhooks/…/KEY: the address itself grants access
         given(
             "Webhook Address",
             ("/webhook", "/hooks/"),
-            r"https?://[\w.-]{1,100}/(?:[\w.-]{1,60}/){0,4}(?:webhooks?|hooks)/(?:[\w.@-]{1,60}/){0,4}([\w-]{20,200})(?![\w-])",
+            r"https?://[\w.-]{1,100}/(?:[\w.-]{1,60}/){0,4}(?:webhooks?|hooks)/"
+            r"(?:[\w.@-]{1,60}/){0,4}([\w-]{20,200})(?![\w-])",
             _is_random_path,
         ),
-        # acme_live_9fQ…: a short beginning as vendors give their keys, and a long generated run of both cases
+        # acme_live_9fQ…: a vendor's short prefix, and a long generated run of both cases
         detector(
             "API Key",
             ("_", "-"),
-            rf"{TOKEN_START}(?!(?i:sha\d{{3}}-))[A-Za-z][a-z0-9]{{1,11}}(?:[_-][a-z0-9]{{1,8}}){{0,2}}[_-]"
+            rf"{TOKEN_START}(?!(?i:sha\d{{3}}-))[A-Za-z][a-z0-9]{{1,11}}"
+            rf"(?:[_-][a-z0-9]{{1,8}}){{0,2}}[_-]"
             rf"[A-Za-z0-9]{{{_LEAST_PREFIXED},200}}(?![A-Za-z0-9+/=])",
             tail=None,
             accepts=_is_prefixed_key,
@@ -165,25 +177,27 @@ def _near_a_noun() -> tuple[Detector, ...]:
     few_words = r"(?:,?[ \t][^\s\d\"'`:=.;]{1,24}){0,4}?"
     noun = rf"(?i:{any_of(PASSWORD_NOUNS)})[^\W\d_]{{0,6}}"
     return (
-        # "пароль от вайфая …", "mi contraseña nueva de Gmail, …", in any language that has a noun for it
+        # "пароль от вайфая …", "mi contraseña nueva de Gmail, …": a noun, a few words, the value
         given(
             "Password",
             PASSWORD_NOUNS,
             rf"{noun}{few_words}[ \t]{{0,2}}[:=：,—–-]?[ \t]{{1,3}}{OPENED}{VALUE}",
             _is_password_in_prose,
         ),
-        # "mot de passe du wifi : …", "hasło do routera: …": a colon gives it
+        # "mot de passe du wifi : …", "hasło do routera: …": the password follows a colon
         given(
             "Password",
             PASSWORD_NOUNS,
-            rf"{noun}{few_words}[ \t]{{0,2}}[:：][ \t]{{0,3}}{OPENED}{VALUE}(?=[\"'`.,;)]{{0,2}}(?:\s|\Z))",
+            rf"{noun}{few_words}[ \t]{{0,2}}[:：][ \t]{{0,3}}"
+            rf"{OPENED}{VALUE}(?=[\"'`.,;)]{{0,2}}(?:\s|\Z))",
             _is_mixed_twice,
         ),
         # The value first: a phrase such as "uses … as its password" follows it
         given(
             "Password",
             PASSWORD_NOUNS,
-            rf"(?<![^\s\"'`(]){VALUE}[\"'`]{{0,2}}[ \t]{{1,3}}(?:(?i:as|als|como|comme|come)[ \t]|\()(?:[^\s\d:;]{{1,16}}[ \t]){{0,3}}?{noun}",
+            rf"(?<![^\s\"'`(]){VALUE}[\"'`]{{0,2}}[ \t]{{1,3}}"
+            rf"(?:(?i:as|als|como|comme|come)[ \t]|\()(?:[^\s\d:;]{{1,16}}[ \t]){{0,3}}?{noun}",
             _is_password_in_prose,
         ),
     )
@@ -195,18 +209,20 @@ def _codes() -> tuple[Detector, ...]:
         given(
             "PIN",
             _CODE_NOUNS,
-            rf"(?i:(?<!\w)(?:{any_of(_CODE_NOUNS)}))[ \t]{{1,3}}([*#]?\d{{4,8}}[*#]?)(?![\w.,:/%-]?\w)",
+            rf"(?i:(?<!\w)(?:{any_of(_CODE_NOUNS)}))[ \t]{{1,3}}"
+            rf"([*#]?\d{{4,8}}[*#]?)(?![\w.,:/%-]?\w)",
         ),
         given(
             "One-time Code",
             _ONE_TIME_NOUNS,
-            rf"(?i:(?<!\w)(?:{any_of(_ONE_TIME_NOUNS)})){is_given}[ \t]{{0,3}}(\d{{4,8}}|\d{{3}}[ -]\d{{3}})(?![\w.,:/%-]?\w)",
+            rf"(?i:(?<!\w)(?:{any_of(_ONE_TIME_NOUNS)})){is_given}[ \t]{{0,3}}"
+            rf"(\d{{4,8}}|\d{{3}}[ -]\d{{3}})(?![\w.,:/%-]?\w)",
         ),
     )
 
 
 def _is_mixed(value: str) -> bool:
-    """Tell whether what a context gives as a secret is one: letters and digits, no placeholder, path or code."""
+    """Tell whether a value has letters and digits and is no placeholder, path or code."""
     core = value.rstrip(".,;:!?)")
     if len(core) < 6 or is_placeholder_or_path(core):
         return False

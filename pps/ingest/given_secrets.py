@@ -1,4 +1,4 @@
-"""Secrets that are told by how they are handed over, whoever made them: named, in a header, on a command line."""
+"""Detectors of secrets by how they are passed: after a name, in a header, on a command line."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ _NAMED = r"[\w.\-]{0,40}[\\\"'\])*`]{0,3}[ \t]{0,4}"
 _OPENED = r"\*{0,2}[ \t]{0,4}[\\\"'`(]{0,3}"
 _ASSIGNED = rf"{_NAMED}(?::=|=>|::|==|=|:|：){_OPENED}"
 _SHOWN = rf"{_NAMED}(?::=|=>|::|==|=|:|：|\|)(?:[ \t]{{0,4}}\r?\n){{0,2}}{_OPENED}"
-"""As assigned; also in a table, or on a line of its own below its name."""
+"""As ``_ASSIGNED``; also in a table, or on a line of its own below the name."""
 _PASSWORDS = (
-    "password|passwd|pwd|passphrase|passwort|kennwort|senha|contraseña|contrasena|mot de passe|wachtwoord"
+    "password|passwd|pwd|passphrase|passwort|kennwort|senha|contraseña|contrasena|mot de passe"
+    "|wachtwoord"
     "|hasło|пароль|密码|密碼|口令|パスワード|비밀번호"
 )
 _VALUE = r"((?:[^\s\"'`\\<]|\\(?![\"'])|<(?!/)){6,128})"
-"""What may be a password: with the signs of shells and templates in it, up to a quote or a closing tag."""
+"""A password, which may hold signs of shells and templates, up to a quote or a closing tag."""
 _SESSION = re.compile(r"(?i)(?:sess|sid|auth|token|jwt|login)[^=;]{0,60}=[^;]{8}")
-"""How cookies are called that let somebody in."""
+"""A cookie whose name says that it opens a session."""
 
 
 _FILLED_IN = re.compile(
@@ -64,13 +65,14 @@ def _sent() -> tuple[Detector, ...]:
         given(
             "Basic Auth Credentials",
             ("basic ",),
-            r"(?i:authorization)[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?(?i:basic)[ \t]{1,4}([A-Za-z0-9+/=]{8,500})",
+            r"(?i:authorization)[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?"
+            r"(?i:basic)[ \t]{1,4}([A-Za-z0-9+/=]{8,500})",
         ),
         given(
             "Authorization Token",
             ("authorization",),
-            r"(?i:authorization)[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?[A-Za-z-]{2,20}[ \t=]{1,4}[\"']?"
-            r"([\w.~+/=-]{16,4000})",
+            r"(?i:authorization)[\"']?[ \t]{0,4}[:=][ \t]{0,4}[\"']?"
+            r"[A-Za-z-]{2,20}[ \t=]{1,4}[\"']?([\w.~+/=-]{16,4000})",
             looks_random,
         ),
         given("Basic Auth Credentials", ("://",), r"://([A-Za-z0-9_-]{20,200}):?@", looks_random),
@@ -93,7 +95,8 @@ def _spoken() -> tuple[Detector, ...]:
         given(
             "Password",
             ("password is ", "passwort ist ", "passphrase is "),
-            r"(?i:password is|passwort ist|passphrase is)[ \t:]{1,4}[\"'`*]{0,3}([^\s\"'`*<>]{8,128})",
+            r"(?i:password is|passwort ist|passphrase is)[ \t:]{1,4}[\"'`*]{0,3}"
+            r"([^\s\"'`*<>]{8,128})",
             _is_odd_password,
         ),
         given(
@@ -111,7 +114,8 @@ def _spoken() -> tuple[Detector, ...]:
         given(
             "Password",
             ("login ",),  # of .netrc
-            r"(?i:machine\s{1,4}\S{1,253}|default)\s{1,4}login\s{1,4}\S{1,100}\s{1,4}password\s{1,4}([^\s\[]{4,128})",
+            r"(?i:machine\s{1,4}\S{1,253}|default)\s{1,4}login\s{1,4}\S{1,100}\s{1,4}"
+            r"password\s{1,4}([^\s\[]{4,128})",
         ),
         given(
             "API Key",
@@ -122,7 +126,8 @@ def _spoken() -> tuple[Detector, ...]:
         given(
             "Basic Auth Credentials",
             ("curl ",),
-            r"curl [^\n]{0,200}?(?:-u|--user)[ =]?[\"']?[^\s:\"'$]{1,100}:(?!//)([^\s\"'$<>{}\[]{3,200})",
+            r"curl [^\n]{0,200}?(?:-u|--user)[ =]?[\"']?[^\s:\"'$]{1,100}:(?!//)"
+            r"([^\s\"'$<>{}\[]{3,200})",
         ),
         given("Signed Link", ("sig=",), r"[?&]sig=([A-Za-z0-9%+/=_-]{30,200})"),
     )
@@ -144,7 +149,8 @@ def _written() -> tuple[Detector, ...]:
         given(
             "Password",
             (":5432:", ":*:", "pgpass"),
-            r"(?<!\S)[^\s:#/\"'`]{1,253}:(?:\d{2,5}|\*):[^\s:]{1,63}:[^\s:]{1,63}:([^\s\"'`\[]{3,128})",
+            r"(?<!\S)[^\s:#/\"'`]{1,253}:(?:\d{2,5}|\*):[^\s:]{1,63}:[^\s:]{1,63}:"
+            r"([^\s\"'`\[]{3,128})",
         ),
         given(
             "Password",
@@ -163,16 +169,17 @@ def _written() -> tuple[Detector, ...]:
 
 
 def _is_chosen(value: str) -> bool:
-    """Tell whether what a variable for a password holds is one, also of letters alone.
+    """Tell whether the value of a variable for passwords is one; letters alone suffice.
 
-    A path is none, nor ``******``, nor what is put in later: ``${NAME}``, ``<yours>``, ``os.environ['X']``.
+    A path is none, nor ``******``, nor a placeholder: ``${NAME}``, ``<yours>``,
+    ``os.environ['X']``.
     """
     stands_for_another = _FILLED_IN.match(value) and not _begins_oddly(value)
     return not (_is_path(value) or stands_for_another) and len(set(value.lower())) >= 5
 
 
 def _begins_oddly(value: str) -> bool:
-    """Tell whether a value is a password that begins with a sign of templates, but does not go on as one."""
+    """Tell whether a password begins with a sign of templates but is no template."""
     rest = value[1:]
     return (
         value[0] in "{[(}])$" and not any(sign in rest for sign in ")]}") and _is_odd_password(rest)
@@ -193,12 +200,12 @@ def _is_path(value: str) -> bool:
 
 
 def _is_password(value: str) -> bool:
-    """Tell whether a value given as a password is one: letters and digits, no address, no placeholder."""
+    """Tell whether a value is a password: letters and digits, no address, no placeholder."""
     return any(char.isdigit() for char in value) and _has_letters(value) and _is_chosen(value)
 
 
 def _is_odd_password(value: str) -> bool:
-    """Tell whether a value that prose gives as a password is one: such as no word and no name of an algorithm is."""
+    """Tell whether a password in prose is one, and no word or name of an algorithm."""
     core = value.rstrip(".,;:")
     has_cases = core != core.lower() and core != core.upper()
     return _is_password(core) and (

@@ -1,7 +1,8 @@
-"""Secrets that a sentence or a command line hands over: "my api key is …", "la contraseña es …", "redis-cli -a …".
+"""Detectors of secrets in sentences and command lines: "my api key is …", "redis-cli -a …".
 
-What is named is data: nouns of eleven languages, the words that join a noun and its value, and the options of
-programs that take a password. A value is looked at last: words, paths, placeholders and names of algorithms are none.
+The vocabulary is data: nouns of many languages ("la contraseña es …"), the words that join a noun
+and its value, and the options of programs that take a password. Last, the value itself is checked:
+a word, a path, a placeholder or the name of an algorithm is no secret.
 """
 
 from __future__ import annotations
@@ -36,11 +37,12 @@ PASSWORD_NOUNS = (
     *("şifre", "şifresi", "sifre", "parolası"),  # Turkish
     *("lösenord", "lösenordet", "adgangskode", "passord", "salasana"),  # Nordic languages
     *("heslo", "parolă", "parola", "jelszó", "lozinka"),  # Czech, Romanian, Hungarian, Croatian
-    *("κωδικός", "كلمة المرور", "كلمة السر", "סיסמה", "पासवर्ड", "mật khẩu", "kata sandi", "รหัสผ่าน"),
+    *("κωδικός", "كلمة المرور", "كلمة السر", "סיסמה"),
+    *("पासवर्ड", "mật khẩu", "kata sandi", "รหัสผ่าน"),
     *("wifi code", "wi-fi code", "wlan-code", "security code", "unlock code", "access code"),
 )
 SHORT_NOUNS = ("pw", "p/w", "pass", "psw", "pswd", "mdp")
-"""Abbreviations: they stand alone, and a sign or a copula follows at once."""
+"""Abbreviations that stand alone, directly before a sign or a copula."""
 _KEY_NOUNS = (
     *(
         "api key",
@@ -119,7 +121,7 @@ _PLAIN_KEY = (
     )
     + r"(?<![\w-])key(?![\w-])"
 )
-"""A key that is not one of a table or a cache."""
+"""The word "key", unless it is the key of a table or a cache."""
 _COPULAS = (
     *(
         "is",
@@ -201,11 +203,12 @@ _JOINED = (
     "=>",
     ":=",
 )
-"""Copulas beside which no space need stand."""
+"""Copulas that need no space beside them."""
 VALUE = r"((?=[^\s\"'`<>]{0,127}?\d)[!#-&(-;=?-_a-~]{5,127}[!#-&(-+\-/-9=?-_a-~])"
-"""ASCII with a digit, without spaces, quotes and ``<>``; the last character is not ``,``, ``.``, ``;`` or ``:``.
+"""ASCII with a digit, without spaces, quotes and ``<>``; it does not end with ``,.;:``.
 
-The digit is required by the pattern, so that a match cannot end at an ordinary word before the value.
+The pattern itself requires the digit, so that a match cannot end at an ordinary word before the
+value.
 """
 OPENED = r"[ \t]{0,3}[\"'`*_「『“«(\[]{0,3}"
 _CHANGED = (
@@ -257,30 +260,34 @@ _LOGINS = (
 _WORDS = r"(?:,?[ \t][^\s\"`:=，。]{1,24}){0,6}?"
 _ASIDE = r"(?:[ \t]?[(\[（][^\n()（）\[\]]{1,40}[)\]）])?"
 _PLACEHOLDER = re.compile(
-    r"\$\{|\$\(|\$[A-Za-z_]\w*$|\{\{|\{[\w.:!]*\}$|%[({]|<|\[?redacted|\[MASK|urn:|\{[\w.\[\]]+\}|x{4,}|\*{3,}|\.{3}|your|example|changeme(?![^\s\w]\d)|(?:env|file|fd|stdin):|stdin\Z|prompt",
+    r"\$\{|\$\(|\$[A-Za-z_]\w*$|\{\{|\{[\w.:!]*\}$|%[({]|<|\[?redacted|\[MASK|urn:|\{[\w.\[\]]+\}"
+    r"|x{4,}|\*{3,}|\.{3}|your|example|changeme(?![^\s\w]\d)|(?:env|file|fd|stdin):|stdin\Z|prompt",
     re.IGNORECASE,
 )
 _ALGORITHM = re.compile(
-    r"(?i)(?:sha|md|aes|rsa|base|utf|hmac|bcrypt|scrypt|argon|pbkdf|oauth|ipv|http|tls|ssl|ed|x|v|p|ecdsa|hs|rs|es"
-    r"|blake|crc|iso|win|py|web|s|k|i)[-_/]?\d+(?:[-_/][A-Za-z0-9-]*)?\Z"
+    r"(?i)(?:sha|md|aes|rsa|base|utf|hmac|bcrypt|scrypt|argon|pbkdf|oauth|ipv|http|tls|ssl|ed|x|v|p"
+    r"|ecdsa|hs|rs|es|blake|crc|iso|win|py|web|s|k|i)[-_/]?\d+(?:[-_/][A-Za-z0-9-]*)?\Z"
 )
 _PRODUCT = re.compile(
     r"(?i)(?:1password|keepass\w*|office365|microsoft365|windows\d*|log4j\d*|web[23]\d*)\W*\Z"
 )
 _DATE_OR_TIME = re.compile(r"\d{1,4}([-/:.T]\d{1,4})+(?:[a-z]{0,3})?\Z", re.IGNORECASE)
 _ADDRESS = re.compile(
-    r"(?i)\w+://|[\w.+-]+@[\w-]+\.[a-z]{2,}\Z|(?:~|\.{1,2})?/{1,2}[\w.]|[a-z]:\\|(?:[\w-]+\.)+(?:com|org|net|io|dev|de|py|"
-    r"js|ts|md|json|toml|ya?ml|txt|html?|sh|rs|go|cfg|conf|ini)(?:[/:].*)?\Z"
+    r"(?i)\w+://|[\w.+-]+@[\w-]+\.[a-z]{2,}\Z|(?:~|\.{1,2})?/{1,2}[\w.]|[a-z]:\\"
+    r"|(?:[\w-]+\.)+(?:com|org|net|io|dev|de|py|js|ts|md|json|toml|ya?ml|txt|html?|sh|rs|go|cfg"
+    r"|conf|ini)(?:[/:].*)?\Z"
 )
 _CODE = re.compile(
-    r"[A-Za-z_][\w.]*(?:\(.*\)|\[.*\])|[\w]+(?:\.[A-Za-z_]\w*)+(?:\(|\Z)|[a-z]+(?:_[a-z0-9]+)+\Z|\w+\("
+    r"[A-Za-z_][\w.]*(?:\(.*\)|\[.*\])|[\w]+(?:\.[A-Za-z_]\w*)+(?:\(|\Z)"
+    r"|[a-z]+(?:_[a-z0-9]+)+\Z|\w+\("
 )
 _CALL = re.compile(r"[A-Za-z_]{3,}\w*(?:\.\w+)*\(")
 _WORD = re.compile(
-    r"[^\W\d_]+(?:[-'][^\W\d_]+)*\d?\Z|\d+(?:[-.,]\d+)*\w{0,4}\Z|\d+(?:st|nd|rd|th|px|ms|kb|mb|gb|%)\Z"
+    r"[^\W\d_]+(?:[-'][^\W\d_]+)*\d?\Z|\d+(?:[-.,]\d+)*\w{0,4}\Z"
+    r"|\d+(?:st|nd|rd|th|px|ms|kb|mb|gb|%)\Z"
 )
 _INNER_CAPITAL = re.compile(r"(?=.*[a-z][A-Z]).{7,}\d\Z")
-"""A capital within and a digit at the end: perroVerde8 is no word."""
+"""A capital inside and a digit at the end: "perroVerde8" is no word."""
 _KEY_COMBINATION = re.compile(r"(?i)(?:ctrl|cmd|command|alt|shift|option|super|meta|fn|win)[+-]")
 _PIN_NOUNS = (
     *("pin code", "pin number", "pin-code", "pincode", "pin nummer", "codice pin", "code pin"),
@@ -408,11 +415,12 @@ _PROGRAMS: tuple[tuple[tuple[str, ...], str, str], ...] = (
     (
         ("sudo", "chpasswd", "--stdin", "login"),
         r"echo|printf",
-        r"[\"']?(?:[\w.-]{1,40}:)?(?=[^\n]{4,130}\|[ \t]{0,4}(?:sudo[ \t]{1,4}(?:-\w{1,4}[ \t]{1,4}){0,3}-S"
-        r"|(?:sudo[ \t]{1,4})?chpasswd|(?:sudo[ \t]{1,4})?passwd[ \t]{1,4}--stdin|docker[ \t]{1,4}login))",
+        r"[\"']?(?:[\w.-]{1,40}:)?(?=[^\n]{4,130}\|[ \t]{0,4}"
+        r"(?:sudo[ \t]{1,4}(?:-\w{1,4}[ \t]{1,4}){0,3}-S|(?:sudo[ \t]{1,4})?chpasswd"
+        r"|(?:sudo[ \t]{1,4})?passwd[ \t]{1,4}--stdin|docker[ \t]{1,4}login))",
     ),
 )
-"""(what a text with one holds, programs, what stands before the password in their command line)."""
+"""(hints, pattern of the programs, pattern of what precedes the password) of each command line."""
 
 
 def spoken_secrets() -> tuple[Detector, ...]:
@@ -441,10 +449,11 @@ def _in_sentences() -> tuple[Detector, ...]:
         given(
             "Password",
             SHORT_NOUNS,
-            rf"(?i:(?<![\w/])(?:{any_of(SHORT_NOUNS)}))(?:[ \t]{{0,3}}(?:[:=]|is\b|was\b|->)|(?<=p/w)[ \t]){OPENED}{VALUE}",
+            rf"(?i:(?<![\w/])(?:{any_of(SHORT_NOUNS)}))"
+            rf"(?:[ \t]{{0,3}}(?:[:=]|is\b|was\b|->)|(?<=p/w)[ \t]){OPENED}{VALUE}",
             _is_spoken_password,
         ),
-        # "ana / Tr0ub4dor&3" behind "user/pass", "login and password", "credentials" and the like
+        # "ana / Tr0ub4dor&3" after "user/pass", "login and password", "credentials" and the like
         given(
             "Password",
             (
@@ -458,9 +467,11 @@ def _in_sentences() -> tuple[Detector, ...]:
                 "u/p",
                 *_LOGINS,
             ),
-            r"(?i:(?:user(?:name)?|login|usuario|benutzer(?:name)?|utilisateur|логин|账号|u)[ \t]{0,3}"
-            r"(?:/|\||&|and|und|y|et|и)[ \t]{0,3}[^\s:=/]{1,24}"
-            rf"|(?:{any_of(_LOGINS)})(?:[ \t](?:for|of|für|de|pour|para|per|voor|do|для)[ \t][^\s:]{{1,24}})?)(?:[ \t]{{1,3}}(?:are|is|sind|son|sont|sono|zijn|to))?[ \t]{{0,3}}[:=：]?[ \t]{{0,3}}"
+            r"(?i:(?:user(?:name)?|login|usuario|benutzer(?:name)?|utilisateur|логин|账号|u)"
+            r"[ \t]{0,3}(?:/|\||&|and|und|y|et|и)[ \t]{0,3}[^\s:=/]{1,24}"
+            rf"|(?:{any_of(_LOGINS)})"
+            rf"(?:[ \t](?:for|of|für|de|pour|para|per|voor|do|для)[ \t][^\s:]{{1,24}})?)"
+            rf"(?:[ \t]{{1,3}}(?:are|is|sind|son|sont|sono|zijn|to))?[ \t]{{0,3}}[:=：]?[ \t]{{0,3}}"
             rf"[\w.@+-]{{1,60}}[ \t]{{0,3}}[/|:,][ \t]{{0,3}}{OPENED}{VALUE}",
             _is_spoken_password,
         ),
@@ -468,7 +479,8 @@ def _in_sentences() -> tuple[Detector, ...]:
         given(
             "Password",
             PASSWORD_NOUNS,
-            rf"(?i:{any_of(_CHANGED)})[ \t][^\n.:;]{{0,40}}?(?i:{password})(?:[ \t][^\s.:;]{{1,20}}){{0,4}}?[ \t]"
+            rf"(?i:{any_of(_CHANGED)})[ \t][^\n.:;]{{0,40}}?(?i:{password})"
+            rf"(?:[ \t][^\s.:;]{{1,20}}){{0,4}}?[ \t]"
             rf"(?i:in|en|por|to|a|op|naar|auf|na|на)[ \t]{OPENED}{VALUE}",
             _is_spoken_password,
         ),
@@ -476,8 +488,8 @@ def _in_sentences() -> tuple[Detector, ...]:
         given(
             "Password",
             PASSWORD_NOUNS,
-            rf"(?i:{password})(?:[ \t][^\s.:;]{{1,20}}){{0,4}}?[ \t](?i:from|von|de|da|van|z|с)[ \t]"
-            rf"{OPENED}{VALUE}",
+            rf"(?i:{password})(?:[ \t][^\s.:;]{{1,20}}){{0,4}}?"
+            rf"[ \t](?i:from|von|de|da|van|z|с)[ \t]{OPENED}{VALUE}",
             _is_spoken_password,
         ),
         # "set the secret to Tr0ub4dor&3": shorter than a generated key, and no word
@@ -491,32 +503,35 @@ def _in_sentences() -> tuple[Detector, ...]:
         given(
             "Password",
             ("identified",),
-            r"(?i:identified[ \t]{1,4}(?:with[ \t]{1,4}\S{1,60}[ \t]{1,4})?(?:by|as))[ \t]{1,4}[\"'`]"
-            r"([^\s\"'`<>{}]{6,128})(?=[\"'`])",
+            r"(?i:identified[ \t]{1,4}(?:with[ \t]{1,4}\S{1,60}[ \t]{1,4})?(?:by|as))"
+            r"[ \t]{1,4}[\"'`]([^\s\"'`<>{}]{6,128})(?=[\"'`])",
             is_quoted_secret,
         ),
         # "mein Passwort ist jetzt Tr0ub4dor&3", "| password | Tr0ub4dor&3 |"
         given(
             "Password",
             (*PASSWORD_NOUNS, "pw", "p/w", "psw"),
-            rf"(?i:{password})(?:{_ASIDE}{_WORDS}{copula}(?:[ \t]{{1,3}}(?i:{any_of(_ADVERBS)})){{1,2}}[ \t]{{1,3}}"
+            rf"(?i:{password})(?:{_ASIDE}{_WORDS}{copula}"
+            rf"(?:[ \t]{{1,3}}(?i:{any_of(_ADVERBS)})){{1,2}}[ \t]{{1,3}}"
             rf"|[ \t*`]{{0,6}}\|[ \t*`]{{0,6}}){OPENED}{VALUE}",
             is_beyond_doubt,
         ),
-        # The value first: used everywhere as my password, or with the noun in brackets behind it
+        # The value first: "… as my password", or the noun in brackets after it
         given(
             "Password",
             (*PASSWORD_NOUNS, "pw", "p/w", "psw"),
-            rf"(?<![^\s\"'`(]){VALUE}[\"'`]{{0,2}}(?:[ \t]{{1,3}}[^\W\d_]{{1,16}}){{0,3}}?[ \t]{{1,3}}"
+            rf"(?<![^\s\"'`(]){VALUE}[\"'`]{{0,2}}"
+            rf"(?:[ \t]{{1,3}}[^\W\d_]{{1,16}}){{0,3}}?[ \t]{{1,3}}"
             r"(?:(?i:as|als|comme|como|come)[ \t]{1,3}(?:[^\s.:;]{1,16}[ \t]{1,3}){0,3}?|\()"
             rf"(?i:{password})(?!\w)",
             is_beyond_doubt,
         ),
-        # The key of a wireless network: named WPA key or PSK, or behind the network's name
+        # The key of a wireless network: after "WPA key" or "PSK", or after the network's name
         given(
             "Password",
             ("wpa", "psk", "ssid", "wifi", "wi-fi", "wlan"),
-            rf"(?i:(?<![a-z])(?:wpa\d?|ssid|wi-?fi|wlan)(?![a-z]))[^\n]{{0,40}}?(?:(?i:(?<![a-z])(?:key|psk))[ \t]?[:=]?|[/,|][ \t]|:)[ \t]{{0,3}}"
+            rf"(?i:(?<![a-z])(?:wpa\d?|ssid|wi-?fi|wlan)(?![a-z]))[^\n]{{0,40}}?"
+            rf"(?:(?i:(?<![a-z])(?:key|psk))[ \t]?[:=]?|[/,|][ \t]|:)[ \t]{{0,3}}"
             rf"{OPENED}{VALUE}",
             is_beyond_doubt,
         ),
@@ -530,7 +545,8 @@ def _in_sentences() -> tuple[Detector, ...]:
         given(
             "Password",
             PASSWORD_NOUNS,
-            rf"(?<![^\s\"'`(]){VALUE}[\"'`)]{{0,2}}[ \t]{{1,3}}(?i:is|ist|est|es|é|è|to|—|as)[ \t]{{1,3}}"
+            rf"(?<![^\s\"'`(]){VALUE}[\"'`)]{{0,2}}[ \t]{{1,3}}"
+            rf"(?i:is|ist|est|es|é|è|to|—|as)[ \t]{{1,3}}"
             rf"(?:[^\s.:;]{{1,16}}[ \t]{{1,3}}){{0,4}}?(?i:{password})(?!\w)",
             _is_spoken_password,
         ),
@@ -538,11 +554,12 @@ def _in_sentences() -> tuple[Detector, ...]:
         given(
             "API Key",
             _KEY_NOUNS,
-            rf"(?i:{any_of(_KEY_NOUNS)})(?:[ \t]{{1,3}}(?:for|of|für|de|pour|для)[ \t]{{1,3}}\S{{1,24}})?[ \t]{{1,3}}"
+            rf"(?i:{any_of(_KEY_NOUNS)})"
+            rf"(?:[ \t]{{1,3}}(?:for|of|für|de|pour|для)[ \t]{{1,3}}\S{{1,24}})?[ \t]{{1,3}}"
             rf"{OPENED}([A-Za-z0-9+/=_-]{{20,200}})",
             looks_random,
         ),
-        # "ana, password Tr0ub4dor&3": the same of a password, which must look like one beyond doubt
+        # "ana, password Tr0ub4dor&3": the same for a password that is one beyond doubt
         given(
             "Password",
             (*PASSWORD_NOUNS, *SHORT_NOUNS),
@@ -553,14 +570,16 @@ def _in_sentences() -> tuple[Detector, ...]:
         given(
             "Password",
             ("login", "log in", "sign in"),
-            rf"(?i:(?<!\w)(?:login|log in|sign in))(?:[ \t](?:as|is|with))?[ \t:]{{1,3}}[\w.@+-]{{1,60}}[ \t]?/[ \t]?{VALUE}",
+            rf"(?i:(?<!\w)(?:login|log in|sign in))(?:[ \t](?:as|is|with))?[ \t:]{{1,3}}"
+            rf"[\w.@+-]{{1,60}}[ \t]?/[ \t]?{VALUE}",
             is_beyond_doubt,
         ),
         # "my key for OpenWeather 3f2a…": a plain key, what it is for, and a generated value
         given(
             "API Key",
             ("key",),
-            rf"(?i:(?:my|our|the|a)[ \t](?:new[ \t])?{_PLAIN_KEY})[ \t]{{1,3}}(?i:for|of|to)[ \t]{{1,3}}"
+            rf"(?i:(?:my|our|the|a)[ \t](?:new[ \t])?{_PLAIN_KEY})"
+            rf"[ \t]{{1,3}}(?i:for|of|to)[ \t]{{1,3}}"
             rf"(?:[^\s:=]{{1,24}}[ \t]{{1,3}}){{1,3}}?([A-Za-z0-9+/=_-]{{20,200}})(?![\w-])",
             looks_random,
         ),
@@ -582,14 +601,15 @@ def _in_sentences() -> tuple[Detector, ...]:
                 "activation key",
                 "bitlocker",
             ),
-            r"(?i:(?:recovery|licen[cs]e|product|activation|bitlocker)[ _-]?(?:key|code)?)[^\n:=\d]{0,30}?(?:[:=]|\bis\b|[ \t])[ \t]{0,3}"
+            r"(?i:(?:recovery|licen[cs]e|product|activation|bitlocker)[ _-]?(?:key|code)?)"
+            r"[^\n:=\d]{0,30}?(?:[:=]|\bis\b|[ \t])[ \t]{0,3}"
             r"[\"'`]?((?=[A-Z0-9-]{0,40}\d)[A-Z0-9]{4,8}(?:-[A-Z0-9]{4,8}){3,9})(?![\w-])",
         ),
     )
 
 
 def _codes() -> tuple[Detector, ...]:
-    """Return detectors of PINs, codes of doors, lists of backup codes, seeds of authenticators and wallets."""
+    """Return detectors of PINs, door codes, backup codes, authenticator secrets and wallets."""
     no_digits = r"(?:,?[ \t][^\s\d\"'`:=，。.]{1,24}){0,6}?"
     pin = rf"(?i:(?<!\w)(?:{any_of(_PIN_NOUNS)})(?!\w))|(?<!\w)PIN(?!\w)"
     code = r"(?=[A-Za-z0-9-]{0,60}\d)[A-Za-z0-9]{3,12}(?:-[A-Za-z0-9]{3,12}){0,6}"
@@ -597,19 +617,22 @@ def _codes() -> tuple[Detector, ...]:
         given(
             "PIN",
             ("pin", *_PIN_NOUNS),
-            rf"(?:{pin}){_ASIDE}{no_digits}[ \t]{{0,3}}(?i:{any_of(_PIN_COPULAS)})[ \t:=]{{0,4}}{OPENED}"
+            rf"(?:{pin}){_ASIDE}{no_digits}"
+            rf"[ \t]{{0,3}}(?i:{any_of(_PIN_COPULAS)})[ \t:=]{{0,4}}{OPENED}"
             r"([*#]?\d{4,10}[*#]?|\d{1,3}(?:-\d{1,3}){2,3})(?![\w.,:/%-]?[A-Za-z0-9_])",
         ),
         given(
             "Backup Codes",
             _LIST_OF_CODES,
-            rf"(?i:{any_of(_LIST_OF_CODES)})s?{_ASIDE}{no_digits}[ \t]{{0,3}}(?i:is|are|[:=：])\s{{0,4}}"
+            rf"(?i:{any_of(_LIST_OF_CODES)})s?{_ASIDE}{no_digits}"
+            rf"[ \t]{{0,3}}(?i:is|are|[:=：])\s{{0,4}}"
             rf"({code}(?:[,;\s]{{1,3}}(?:and[ \t])?{code}){{0,19}})",
         ),
         given(
             "Authenticator Secret",
             ("otp", "2fa", "mfa", "authenticator"),
-            r"(?i:(?<![a-z])(?:t?otp|2fa|mfa|authenticator)[ \t_-]{0,2}(?:secret|seed|key|setup key))"
+            r"(?i:(?<![a-z])(?:t?otp|2fa|mfa|authenticator)"
+            r"[ \t_-]{0,2}(?:secret|seed|key|setup key))"
             r"[\w \t\"':=]{0,12}?[ \t\"':=]([A-Z2-7]{16,64})(?![A-Za-z0-9])",
         ),
         given(
@@ -629,34 +652,40 @@ def _codes() -> tuple[Detector, ...]:
 
 
 def _in_assignments() -> tuple[Detector, ...]:
-    name = r"[\w.-]{0,60}(?i:passw(?:or)?d|passphrase|passcode|[_-]pass|[_-]pwd|[_-]pw|secret|secret[_-]?key|api[_-]?key|token)"
+    name = (
+        r"[\w.-]{0,60}(?i:passw(?:or)?d|passphrase|passcode|[_-]pass|[_-]pwd|[_-]pw"
+        r"|secret|secret[_-]?key|api[_-]?key|token)"
+    )
     key = r"(?i:secret|token|[a-z]{2,12}[_-]?key|credentials?|passphrase|salt|signature|dsn|_auth)"
     return (
-        # A name with a password's ending, as programs have it: ansible_become_pass=…, REDISCLI_AUTH=…
+        # A name with a password's ending, as in programs: ansible_become_pass=…, REDISCLI_AUTH=…
         given(
             "Password",
             ("_pass", "-pass", "_pw", "-pw", "_auth", "_psw", "_pin", "_cred", "_key", "_secret"),
-            r"(?<![\w.-])(?:[\w.-]{1,60}[_-](?i:pass|pw|pwd|psw|auth|pin|creds?))[ \t]{0,4}[:=][ \t]{0,4}"
-            rf"{OPENED}{VALUE}",
+            r"(?<![\w.-])(?:[\w.-]{1,60}[_-](?i:pass|pw|pwd|psw|auth|pin|creds?))"
+            rf"[ \t]{{0,4}}[:=][ \t]{{0,4}}{OPENED}{VALUE}",
             _is_spoken_password,
         ),
         # JWT_SIGNING_KEY: …, a key whose name says that it signs or encrypts
         given(
             "API Key",
             ("key",),
-            r"(?<![\w.-])[\w.-]{0,60}(?i:signing|encryption|master|jwt|hmac|session|cookie|cipher|aes|app)"
-            r"[_-]?(?i:key)[\"'\])]{0,2}[ \t]{0,4}(?::=|=>|=|:)[ \t]{0,4}[\"'`]?([A-Za-z0-9+/=_-]{16,200})",
+            r"(?<![\w.-])[\w.-]{0,60}"
+            r"(?i:signing|encryption|master|jwt|hmac|session|cookie|cipher|aes|app)"
+            r"[_-]?(?i:key)[\"'\])]{0,2}[ \t]{0,4}(?::=|=>|=|:)[ \t]{0,4}[\"'`]?"
+            r"([A-Za-z0-9+/=_-]{16,200})",
             looks_random,
         ),
         # A name and its value side by side, as in XML, Kubernetes and Compose
         given(
             "Password",
             ("value",),
-            rf"{name}[\w.-]{{0,40}}[\"']?[,]?\s{{1,20}}[\"']?(?i:value)[\"']?[ \t]{{0,4}}[:=][ \t]{{0,4}}[\"']?"
+            rf"{name}[\w.-]{{0,40}}[\"']?[,]?\s{{1,20}}"
+            rf"[\"']?(?i:value)[\"']?[ \t]{{0,4}}[:=][ \t]{{0,4}}[\"']?"
             r"([^\s\"'`<>]{6,200})",
             is_quoted_secret,
         ),
-        # In quotes a value is literal, whatever signs are in it.
+        # A quoted value is literal, with any signs in it.
         given(
             "Password",
             (
@@ -671,14 +700,16 @@ def _in_assignments() -> tuple[Detector, ...]:
                 "key",
                 "token",
             ),
-            rf"(?<![\w.-]){name}[\w-]{{0,20}}[\"'\])]{{0,2}}[ \t]{{0,4}}(?::=|=>|=|:)[ \t]{{0,4}}(?:[\"'`])"
+            rf"(?<![\w.-]){name}[\w-]{{0,20}}[\"'\])]{{0,2}}"
+            rf"[ \t]{{0,4}}(?::=|=>|=|:)[ \t]{{0,4}}(?:[\"'`])"
             r"([^\s\"'`<>]{6,200})(?=[\"'`])",
             is_quoted_secret,
         ),
         given(
             "API Key",
             ("secret", "token", "key", "credential", "passphrase", "salt", "signature", "_auth"),
-            rf"(?<![\w.-])[\w.-]{{0,60}}{key}[\"'\])]{{0,2}}[ \t]{{0,4}}(?::=|=>|=|:)[ \t]{{0,4}}[\"'`]?"
+            rf"(?<![\w.-])[\w.-]{{0,60}}{key}[\"'\])]{{0,2}}"
+            rf"[ \t]{{0,4}}(?::=|=>|=|:)[ \t]{{0,4}}[\"'`]?"
             r"([^\s\"'`<>,]{12,200})",
             _is_key_with_signs,
         ),
@@ -690,7 +721,8 @@ def _in_command_lines() -> tuple[Detector, ...]:
         given(
             "Password",
             hints,
-            rf"(?<![\w-])(?:{programs})(?=[ \t])[^\n;|&]{{0,300}}?(?<=[ \t]){before}{_OPTION_VALUE}",
+            rf"(?<![\w-])(?:{programs})(?=[ \t])[^\n;|&]{{0,300}}?"
+            rf"(?<=[ \t]){before}{_OPTION_VALUE}",
             _is_option_value,
         )
         for hints, programs, before in _PROGRAMS
@@ -699,7 +731,8 @@ def _in_command_lines() -> tuple[Detector, ...]:
         given(
             "Password",
             ("pass", "-pw"),
-            rf"(?<=[ \t])(?:--?[a-z-]{{0,20}}pass(?:wd|word|phrase)?|-pw|/pass(?:word)?:)[ \t=:]{{0,3}}{_OPTION_VALUE}",
+            rf"(?<=[ \t])(?:--?[a-z-]{{0,20}}pass(?:wd|word|phrase)?|-pw|/pass(?:word)?:)"
+            rf"[ \t=:]{{0,3}}{_OPTION_VALUE}",
             _is_spoken_password,
         )
     )
@@ -707,7 +740,7 @@ def _in_command_lines() -> tuple[Detector, ...]:
 
 
 def any_of(words: tuple[str, ...]) -> str:
-    """Return a pattern of any of some words, the longest first."""
+    """Return a pattern that matches any of the words, the longest first."""
     longest_first = sorted(dict.fromkeys(words), key=len, reverse=True)
     return "|".join(re.escape(word).replace(r"\ ", r"[ \t]") for word in longest_first)
 
@@ -720,7 +753,7 @@ def is_no_secret(value: str) -> bool:
 
 
 def _kinds_of_signs(value: str) -> int:
-    """Return how many of small letters, capitals, digits and other signs (but for ``-_.``) a value has."""
+    """Return how many of lower case, upper case, digits and signs but ``-_./`` a value has."""
     return sum(
         (
             any(char.islower() for char in value),
@@ -732,7 +765,10 @@ def _kinds_of_signs(value: str) -> int:
 
 
 def _is_spoken_password(value: str) -> bool:
-    """Tell whether what a sentence gives as a password is one: three kinds of signs, or letters mixed with digits."""
+    """Tell whether a password in a sentence is one.
+
+    It has three kinds of characters, or at least seven letters and digits with two digits.
+    """
     core = value.rstrip(".,;:!?)")
     if len(core) < 5 or is_no_secret(core) or _ALGORITHM.match(core):
         return False
@@ -769,7 +805,7 @@ def is_quoted_secret(value: str) -> bool:
 
 
 def _is_key_with_signs(value: str) -> bool:
-    """Tell whether a value is a generated key with signs in it, as frameworks make them; code has other signs."""
+    """Tell whether a value is a generated key with signs in it, as frameworks make them."""
     core = value.rstrip(",;")
     if (
         len(core) < 12
@@ -788,7 +824,7 @@ def _is_key_with_signs(value: str) -> bool:
 
 
 def _is_option_value(value: str) -> bool:
-    """Tell whether the value of an option that takes a password is one: anything but a placeholder, number or path."""
+    """Tell whether the value of a password option is one, and no placeholder, number or path."""
     return (
         not _PLACEHOLDER.match(value)
         and not value.startswith(("/", "~", "./", "-"))
