@@ -1,8 +1,8 @@
-"""Keeping what a coding agent's session says: its events, and the answers in its transcript, each once.
+"""Store a coding agent's session: its hook events, and the answers in its transcript, each once.
 
-A transcript is a file of JSON lines that the client appends to, sometimes late, sometimes in pieces, and now and
-then writes anew. Its lines are read as an import reads them; what the assistant said to the person is taken, as hooks
-tell the rest.
+A transcript is a file of JSON lines that the client appends to, sometimes late, sometimes in
+pieces, and now and then writes anew. Its lines are read as an import reads them. Only the
+assistant's answers to the person are taken, since hooks report the rest.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from pps.journal.journal import Journal
 _log = logging.getLogger(__name__)
 
 MOST_BYTES = 64 * 1024 * 1024
-"""Most that one reading takes; the rest follows with the next."""
+"""Most bytes that one reading takes; the rest follows with the next."""
 _TAIL = 64
 _AHEAD = 200
 _LAG_S = 0.6
@@ -55,11 +55,12 @@ class TranscriptCursor:
     """How far a transcript has been taken in.
 
     Attributes:
-        offset: Bytes; always the begin of a line.
-        tail: Digest of the bytes before it: when they change, the file was written anew.
-        since: What was said before is not taken, even when the file is read from its begin again.
-        ahead: Digests of answers that were stored before their line was in the file; of those whose line has come
-            since, the line's id, so that it is known when the file is read from its begin again.
+        offset: Bytes; always the start of a line.
+        tail: Digest of the bytes before the offset; if they change, the file was written anew.
+        since: Earlier answers are not taken, even if the file is read from its start again.
+        ahead: Digests of answers that were stored before their line was in the file. Once the line
+            has come, its id takes the digest's place, which recognises it if the file is read from
+            its start again.
     """
 
     offset: int
@@ -73,9 +74,12 @@ class TranscriptCursor:
 
 @dataclass(frozen=True, slots=True)
 class TranscriptReading:
-    """What is to be read: up to so many bytes, lines of one session, said where ``is_ours`` tells so of the folder.
+    """A request to read the lines of one session from a transcript.
 
-    ``at`` is when the event happened that made us look.
+    Attributes:
+        at: When the event happened that caused the reading.
+        upto: Bytes of the file to read; None for all.
+        is_ours: Tells whether the session's working directory belongs to this entity.
     """
 
     path: str
@@ -94,12 +98,15 @@ def load(text: str | None) -> TranscriptCursor | None:
 
 
 def is_transcript(path: str) -> bool:
-    """Tell whether a path may be a transcript's: absolute, or below ``~``, and named ``.jsonl``; it need not exist."""
+    """Tell whether a path may be a transcript's: absolute or below ``~``, and named ``.jsonl``.
+
+    The file need not exist.
+    """
     return path.startswith(("/", "~/")) and path.endswith(".jsonl") and path.isprintable()
 
 
 def mark(reading: TranscriptReading) -> TranscriptCursor:
-    """Return a cursor at the end of what the file holds now: only what is said from now on is taken. Blocks."""
+    """Return a cursor at the present end of the file: only later answers are taken. Blocks."""
     with _opened(reading.path) as (descriptor, size):
         end = min(size, reading.upto if reading.upto is not None else size)
         return TranscriptCursor(end, _tail(descriptor, end), reading.at)
@@ -108,11 +115,12 @@ def mark(reading: TranscriptReading) -> TranscriptCursor:
 def read_new(
     reading: TranscriptReading, cursor: TranscriptCursor | None
 ) -> tuple[list[AssistantAnswer], TranscriptCursor]:
-    """Return the answers behind a cursor, and the cursor behind them. Blocks.
+    """Return the answers after a cursor, and the cursor after them. Blocks.
 
-    Without a cursor the answers to the last prompt are taken. So they are where ``upto`` is not behind the cursor: a
-    later event, told first, has moved it past what a late one tells of, and it stays there. A line without its end is
-    left for the next time. A file that is gone, or is none, has no answers and moves nothing.
+    Without a cursor the answers to the last prompt are taken. They are taken too if the cursor is
+    at or past ``upto``: then a later event arrived first and moved the cursor, which stays. A line
+    without its end is left for the next reading. A file that is missing or no plain file has no
+    answers and moves nothing.
     """
     with _opened(reading.path) as (descriptor, size):
         end = min(size, reading.upto if reading.upto is not None else size)
@@ -129,7 +137,7 @@ def read_new(
             moved = replace(cursor, offset=offset, tail=_tail(descriptor, offset))
     since = from_micros(0) if is_late else cursor.since
     answers = [answer for answer in _answers(lines, reading) if answer.at >= since]
-    # What was stored ahead of its line is known by its text, and by its line's id once that has come.
+    # An answer stored ahead of its line is recognised by its text, then by the id of its line.
     stored_ahead = set(moved.ahead)
     new: list[AssistantAnswer] = []
     texts: set[str] = set()
@@ -148,7 +156,10 @@ def read_new(
 
 
 def is_among(text: str, answers: list[AssistantAnswer]) -> bool:
-    """Tell whether the last answer read is this text, or one is the other's end: an answer may have several parts."""
+    """Tell whether a text and the last answer are equal, or one ends with the other.
+
+    An answer may have several parts.
+    """
     last = folded(answers[-1].text) if answers else ""
     whole = folded(text)
     return bool(last) and (whole.endswith(last) or last.endswith(whole))
@@ -160,7 +171,7 @@ def with_ahead(cursor: TranscriptCursor, text: str) -> TranscriptCursor:
 
 @contextlib.contextmanager
 def _opened(path: str) -> Generator[tuple[int, int]]:
-    """Lend an open transcript's descriptor and size; -1 and 0 when it is not there, or is no file."""
+    """Open a transcript and yield its descriptor and size; -1 and 0 if it is no plain file."""
     if not is_transcript(path):
         raise InvalidRequest("transcript", "must be the absolute path of a .jsonl file")
     try:
@@ -180,7 +191,7 @@ def _tail(descriptor: int, offset: int) -> str:
 
 
 def _lines(descriptor: int, begin: int, end: int) -> tuple[list[bytes], int]:
-    """Return the whole lines between two offsets, and the offset behind the last."""
+    """Return the whole lines between two offsets, and the offset after the last."""
     size = min(end - begin, MOST_BYTES)
     if descriptor < 0 or size <= 0:
         return [], begin
@@ -192,7 +203,7 @@ def _lines(descriptor: int, begin: int, end: int) -> tuple[list[bytes], int]:
 
 
 def _last_prompt(descriptor: int, end: int) -> int:
-    """Return the offset behind the last prompt that a person gave; the end when there is none."""
+    """Return the offset after the last prompt of a person; ``end`` if there is none."""
     lines, offset = _lines(descriptor, max(0, end - MOST_BYTES), end)
     for line in reversed(lines[:-1]):
         if _is_prompt(JSONEntry.loaded(line)):
@@ -212,29 +223,29 @@ def _is_prompt(entry: JSONEntry) -> bool:
 
 
 def _answers(lines: list[bytes], reading: TranscriptReading) -> Iterator[AssistantAnswer]:
-    """Yield what was said in the session itself, as an import of the transcript would read it."""
+    """Yield the answers of the session itself, as an import of the transcript would read them."""
     session = ClaudeSession(reading.session)
     is_ours = cache(reading.is_ours)
     entries = (JSONEntry.loaded(line) for line in lines if b'"assistant"' in line)
-    read = (
-        one
+    items = (
+        item
         for entry in entries
         if is_ours(entry.text("cwd"))
-        for one in session.entry(entry, reading.path)
+        for item in session.entry(entry, reading.path)
     )
-    for one in chain(read, session.end()):
-        if isinstance(one, Item) and one.options.get("role") == "assistant":
-            at = one.options.get("occurred_at") or reading.at
-            ref = one.options.get("source_ref", "")
-            if one.options.get("session") == reading.session:
-                yield AssistantAnswer(ref, one.content, at)
+    for item in chain(items, session.end()):
+        if isinstance(item, Item) and item.options.get("role") == "assistant":
+            at = item.options.get("occurred_at") or reading.at
+            ref = item.options.get("source_ref", "")
+            if item.options.get("session") == reading.session:
+                yield AssistantAnswer(ref, item.content, at)
 
 
 class Capture:
-    """Keeps one entity's part of sessions; tells ``ended`` when one has ended and all of it is kept.
+    """Stores one entity's part of sessions; calls ``ended`` once an ended session is stored.
 
-    What was told before is known again and changes nothing. The cursor of a transcript moves only past answers that
-    are on disk.
+    A repeated event changes nothing. The cursor of a transcript moves only past answers that are on
+    disk.
     """
 
     def __init__(
@@ -253,13 +264,16 @@ class Capture:
     async def take(
         self, event: SessionEvent, is_ours: Callable[[str], bool], *, late: bool
     ) -> None:
-        """Keep what an event tells, and what the transcript says up to it.
+        """Store the texts of an event, and the answers in the transcript up to it.
 
-        ``is_ours`` tells of a working directory whether what was said there is this entity's. A ``late`` event comes
-        from the spool: what the transcript holds by now may be of later ones.
+        Args:
+            event: The event of a hook.
+            is_ours: Tells whether a working directory belongs to this entity.
+            late: The event comes from the spool, so the transcript may hold answers to later
+                events.
 
         Raises:
-            Overloaded: Too much waits; nothing of this was kept, and it is safe to tell it again.
+            Overloaded: The queue is full; nothing was stored, and the call can be repeated.
         """
         await self._taken(event, is_ours, late=late)
         if event.event == "SessionEnd":
@@ -302,9 +316,9 @@ class Capture:
     async def _last(
         self, reading: TranscriptReading, cursor: TranscriptCursor, event: SessionEvent
     ) -> AssistantAnswer:
-        """Return the answer that an event carries, as its line tells it where that has come since the event."""
+        """Return the answer of an event, from its line in the transcript if that has come since."""
         if reading.upto is not None and cursor.offset > reading.upto:
-            # A later event, told first, has moved the cursor past what came after this one.
+            # A later event arrived first and moved the cursor past the lines after this one.
             at_event = await asyncio.to_thread(mark, reading)
             cursor = replace(at_event, since=from_micros(0))
         answers, _ = await asyncio.to_thread(read_new, replace(reading, upto=None), cursor)
@@ -312,7 +326,7 @@ class Capture:
         return same[0] if same else last_answer(event)
 
     async def _is_stored(self, event: SessionEvent) -> bool:
-        """Tell whether the answer of an event that is told again was taken from its line the first time."""
+        """Tell whether the answer of a repeated event was stored from its line before."""
         same = digest(event.text)
         recent = await self._journal.recent(20, session=self._identifier(event.session))
         return any(
@@ -323,7 +337,7 @@ class Capture:
         )
 
     async def _kept(self, items: Messages) -> None:
-        """Keep items; one that can never be kept, such as an echo of a pack, does not stand in the others' way."""
+        """Store items; a refused one, such as an echo of a context pack, does not stop others."""
         if items:
             await keep_each(self._keep, items, lambda _, why: _log.info("not kept: %s", why))
 
