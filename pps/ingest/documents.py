@@ -1,7 +1,7 @@
-"""What comes in as documents: imports of other programs' files, and folders of Markdown that are followed.
+"""Import files of other programs, and follow folders of Markdown.
 
-A folder's files are the truth; their passages are turns. What is known of a folder (each file's stamp and digest)
-is kept in the journal, so a start catches up with what changed while nobody looked.
+The files of a folder are the truth; their passages are turns. The journal keeps each file's stamp
+and digest, so a start catches up with the files that changed meanwhile.
 """
 
 from __future__ import annotations
@@ -58,12 +58,12 @@ _BEAT_S = 0.5
 
 @dataclass(slots=True)
 class Synced:
-    """What following a folder did so far: files by what became of them, and passages.
+    """Counts of one look at a followed folder: files by outcome, passages stored and forgotten.
 
     Attributes:
-        waiting: Files whose old passages could not be forgotten yet, since they are still being taken in; the
-            next look does it.
-        away: Files and folders that could not be looked at now; what is known of them stays as it is.
+        waiting: Files whose old passages could not be forgotten, since their jobs have not ended;
+            the next look forgets them.
+        away: Files and folders that could not be opened now; their passages stay.
         skipped: Files and passages that were left out, and why.
     """
 
@@ -79,7 +79,7 @@ class Synced:
 
 
 class _Known(NamedTuple):
-    """What was last seen of a file: its stamp, and the digest of what it held."""
+    """The stamp of a file when it was last read, and the digest of its content."""
 
     size: int
     changed_ns: int
@@ -90,7 +90,7 @@ _State = TypeAdapter(dict[str, _Known])
 
 
 class Documents:
-    """The documents of one entity; followings run one after another."""
+    """The documents of one entity; it follows one folder at a time."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class Documents:
         self._lock = asyncio.Lock()
 
     async def import_files(self, wanted: Wanted, progress: Progress | None = None) -> Imported:
-        """Remember what files and folders of other programs hold; what is there already is not stored twice."""
+        """Store the messages in files and folders of other programs; known ones are left out."""
         into = Into(self._keep_new, self._count_known, self._journal.zone)
         imported = await import_files(wanted, into, progress)
         if wanted.dry_run:
@@ -127,14 +127,19 @@ class Documents:
         progress: Progress | None = None,
         wanted: Callable[[], bool] | None = None,
     ) -> Synced:
-        """Bring the turns of a folder's Markdown files, or of one file, to what the files say now.
+        """Bring the turns of a folder's Markdown files, or of one file, up to date with the files.
 
-        Of a file that changed only passages that changed are stored; those that are no longer in it are
-        forgotten, with what only they supported. Hidden, binary and huge files are left out. ``wanted`` is asked when
-        the followings before this one are done: nothing is done if it is no longer.
+        Of a changed file only new passages are stored; passages that it no longer has are
+        forgotten, with the facts that only they support. Hidden, binary and huge files are left
+        out.
+
+        Args:
+            folder: A folder, or one Markdown file.
+            progress: Called with a text, the number of files done, and their total.
+            wanted: Called when earlier calls have ended; if it returns False, nothing is done.
 
         Raises:
-            StoreError: The folder is away or cannot be read; nothing was changed.
+            StoreError: The folder is missing or cannot be read; nothing was changed.
         """
         async with self._lock:
             if wanted and not await asyncio.to_thread(wanted):
@@ -164,7 +169,7 @@ class Documents:
         return tally
 
     async def drop(self, folder: Path) -> int:
-        """Forget every passage of a folder that is followed no longer; returns how many there were."""
+        """Forget every passage of a folder that is no longer followed; return their number."""
         async with self._lock:
             known = await self._state(folder)
             tally = Synced()
@@ -183,7 +188,7 @@ class Documents:
     async def _sync_file(
         self, folder: Path, file: Outside, state: dict[str, _Known], tally: Synced
     ) -> None:
-        """Bring one file's passages up to date and note what was seen of it, once all of it is done."""
+        """Bring one file's passages up to date, then note its stamp and digest."""
         path = file.path
         before = state.get(path)
         if file.read is None:
@@ -209,7 +214,7 @@ class Documents:
     async def _sync_passages(
         self, folder: Path, path: str, file: AnchorFile, tally: Synced
     ) -> bool:
-        """Store what is new in a file, forget what is gone; False when the latter must wait."""
+        """Store the new passages of a file, forget its old ones; False if forgetting must wait."""
         note = Note(folder, path, file.text, file.modified_at)
         wanted = await asyncio.to_thread(lambda: _items(note))
         held = {turn.source_ref: turn for turn in await self._passages(folder, path)}
@@ -235,7 +240,7 @@ class Documents:
         return await self._forget(gone, tally)
 
     async def _forget(self, turns: Sequence[Turn], tally: Synced) -> bool:
-        """Forget passages with what only they supported; False when some of it is still being taken in."""
+        """Forget passages and facts that only they support; False while a job uses some of them."""
         if not turns:
             return True
         if tally.waiting or not await self._worker.saved(_PATIENCE_S):  # waited for once a look
@@ -245,7 +250,7 @@ class Documents:
         for start in range(0, len(ids), MAX_IDS):
             try:
                 done = await self._forgetter.forget(ids[start : start + MAX_IDS], dry_run=False)
-            except InvalidRequest:  # something new that shares a fact with it is in work
+            except InvalidRequest:  # a new turn that shares a fact with it is being saved
                 tally.waiting += 1
                 return False
             tally.forgotten += len(done.turns)
@@ -265,7 +270,7 @@ class Documents:
         await self._journal.set_meta(_key(folder), _State.dump_json(dict(state)).decode())
 
     async def _keep_new(self, messages: Messages) -> list[Receipt]:
-        """Store messages; one that this very memory exported without a reference of its own is there already."""
+        """Store messages; those that this memory exported without a reference are duplicates."""
         uuids = [_exported_uuid(options) for _, options in messages]
         turns = await self._journal.turns([uuid for uuid in uuids if uuid])
         known = {turn.uuid for turn in turns}
@@ -287,10 +292,10 @@ class Documents:
         return await self._journal.count_known(origins)
 
     async def settled(self, progress: Progress | None = None) -> bool:
-        """Wait until all is in graph and indexes; tell whether it is.
+        """Wait until every turn is in graph and indexes; tell whether they all are.
 
-        What a model has yet to read is waited for while it moves, but not while the model is away; nothing is waited
-        for that does not move for a minute.
+        It waits for turns that a model has yet to read, but not while the model is unavailable;
+        without any progress for ``_PATIENCE_S`` it gives up.
         """
         total = least = await self._journal.unfinished()
         patience_s = _PATIENCE_S
@@ -306,7 +311,7 @@ class Documents:
 
 
 def _exported_uuid(options: RememberOptions) -> str:
-    """Return the uuid that a turn had where it was exported from; empty when it has a reference of its own."""
+    """Return the uuid that an exported turn had; empty if the turn has a reference of its own."""
     reference = options.get("source_ref", "")
     return reference.removeprefix(KNOWN) if reference.startswith(KNOWN) else ""
 
@@ -314,7 +319,7 @@ def _exported_uuid(options: RememberOptions) -> str:
 def _files_in(
     folder: Path, known: Mapping[str, _Known], clean: Callable[[str], str]
 ) -> list[Outside]:
-    """Return what is in a folder, or a file, each path without secrets, as it is known by; blocks."""
+    """Return the files of a folder, or one file; secrets in paths are replaced. Blocks."""
     stamps = {path: seen[:2] for path, seen in known.items()}
     files: list[Outside] = []
     read = read_one if is_markdown(folder) else read_below
@@ -326,7 +331,7 @@ def _files_in(
 
 
 def _files_gone(files: Sequence[Outside], known: Mapping[str, _Known]) -> dict[str, _Known]:
-    """Return what was there and is no more; of what was not looked at, nothing is known."""
+    """Return the known files that are gone; those in folders that did not open stay known."""
     if len(files) > MAX_FILES:
         return {}
     paths = {file.path for file in files}
@@ -334,7 +339,7 @@ def _files_gone(files: Sequence[Outside], known: Mapping[str, _Known]) -> dict[s
     for file in files:
         if isinstance(file.read, Unread) and file.read.is_away:
             if file.path != file.read.name:
-                return {}  # its name was redacted, so what lies below it cannot be told
+                return {}  # its name was redacted, so its files cannot be recognised
             closed.append(f"{file.path}/")
     return {
         path: seen
