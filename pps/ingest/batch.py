@@ -33,29 +33,32 @@ class TurnOutcome:
 
 @dataclass(slots=True)
 class Batch:
-    """Changes gathered before they are written, each uuid once, in its latest form.
+    """Changes that are collected before they are written, each uuid once, in its latest form.
 
     Attributes:
         names: Folded name or alias to node uuid: what the graph knows and what this batch adds.
         known: Nodes by uuid, as the graph has them or as this batch changes them.
-        nodes, facts, episodes: What is to be written.
+        nodes, facts, episodes: To be written.
         mentions: (episode, node) pairs, no pair twice.
-        records: Turn → the record that it is the source of; record_nodes: nodes that are records already.
+        records: Turn → the node of its record.
+        record_nodes: Nodes that are records already.
         links: Turn → the titles that it links to.
-        fresh: Folded names that this batch gives to nodes: texts may be waiting for them.
+        fresh: Folded names that this batch gives to nodes; links of texts may wait for them.
         restated: Stored episodes that state another fact now, in their new form.
-        reworded: Turns whose words the graph knows from before they were changed.
-        parted: (episode, node) pairs that are parted before ``mentions`` are saved.
+        reworded: Turns of which the graph has facts from an earlier text.
+        parted: (episode, node) pairs whose mention is removed before ``mentions`` are saved.
         stated: (subject, relation, object) to the facts that say so, by uuid.
         ties: (fact, turn that holds it, turn that it needs for that), see ``journal.tie_rows``.
-        known_ties: Those of the facts that the graph has and that changed turns may end.
-        reread: Turns that are to be read again by a command: they hold facts together with turns that changed.
-        closings: Fact → the closings by ``invalidates`` that this batch makes; they are settled with the slots.
-        own_ends: Fact → the end that its own statement gives it, of those that this batch states.
-        endings: Turn → the endings in it, of every turn that the batch plans.
-        corrections: Turn with a correction → whether the fact that it is about was found.
+        known_ties: The ties of stored facts that changed turns may end.
+        reread: Turns that a command must read again: they share facts with changed turns.
+        closings: Fact → its closings by ``invalidates`` in this batch; they are settled with the
+            slots.
+        own_ends: Fact that this batch states → the end in its own statement.
+        endings: Turn of this batch → the endings in it.
+        corrections: Turn with a correction → whether its fact was found.
         relations: The table of relations.
-        kinds: Of the entity's packs: texts name nodes of these kinds, and change nothing of them.
+        kinds: Kinds of the entity's packs; texts may name nodes of these kinds but do not change
+            them.
     """
 
     entity: EntityId
@@ -135,7 +138,7 @@ class Batch:
         self.stated.setdefault((fact.subject, fact.relation, fact.object), {})[fact.uuid] = None
 
     def alike(self, subject: str, relation: str, object_: str) -> list[Fact]:
-        """Return the known facts that join the same two nodes in the same way, in their latest form."""
+        """Return the known facts of the same nodes and relation, in their latest form."""
         return [
             fact
             for uuid in self.stated.get((subject, relation, object_), ())
@@ -143,7 +146,7 @@ class Batch:
         ]
 
     def relation_of(self, fact: Fact) -> RelationRule | None:
-        """Return the relation of the table that a fact is of, by the kinds of its ends as far as they are known."""
+        """Return a fact's relation in the table, by the kinds of its ends if they are known."""
         kinds = [
             self.known[end].kind if end in self.known else "" for end in (fact.subject, fact.object)
         ]
@@ -167,11 +170,11 @@ class Batch:
         )
 
     def tie(self, fact: Fact, turn: Turn, cites: Sequence[str], uses: Sequence[str]) -> Fact:
-        """Let a fact rest on a turn together with those that it cites, and with those whose words it has."""
-        others = [one for one in dict.fromkeys((*cites, *uses)) if one != turn.uuid]
-        self.ties.update(dict.fromkeys((fact.uuid, turn.uuid, one) for one in others))
-        for one in cites:
-            fact = self.support(fact, one)
+        """Tie a fact to its turn, the turns that it cites, and those whose words it uses."""
+        others = [other for other in dict.fromkeys((*cites, *uses)) if other != turn.uuid]
+        self.ties.update(dict.fromkeys((fact.uuid, turn.uuid, other) for other in others))
+        for cited in cites:
+            fact = self.support(fact, cited)
         self.put_fact(fact)
         return fact
 
