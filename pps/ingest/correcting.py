@@ -1,6 +1,7 @@
-"""Correcting a fact by its id: it was never true, or is no longer true, and what is right where that is known.
+"""Correct a fact by its id: it was never true or is no longer true; another fact may replace it.
 
-A correction is a turn of its own, of the kind ``correction``, that closes the fact. Forgetting that turn undoes it.
+A correction is a turn of the kind ``correction`` that closes the fact. Forgetting the turn undoes
+it.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ CORRECTION = "correction"
 """The kind, source and session of a turn that corrects a fact."""
 Verdict: TypeAlias = Literal["never_true", "no_longer_true"]
 _LEAST_SHARE = 0.5
-"""More than this share of a name's words must be in a sentence that names it."""
+"""A sentence names a node if it has more than this share of a name's words."""
 
 
 @dataclass(frozen=True, slots=True)
 class RightFact:
-    """What is right in place of a fact; what is empty stays as it is."""
+    """The fields of the fact that replaces another; empty fields stay as they are."""
 
     subject: str = ""
     relation: str = ""
@@ -52,13 +53,13 @@ class FactCorrection:
     """A correction that is on disk.
 
     Attributes:
-        turn_id: The turn that says it; ``undo`` takes it.
-        fact: Id of the fact that was corrected.
-        right: Id of the fact that took its place; empty where none did, or where it is not written yet.
+        turn_id: The turn of the correction; ``undo`` takes it.
+        fact: Id of the corrected fact.
+        right: Id of the fact that replaces it; empty if none does, or if it is not written yet.
         state: As of ``Receipt``.
-        skipped: What of it was left out, and why.
-        mentions: What still says the old thing: the turns that support the fact, and what names the ends that its
-            sentence names.
+        skipped: Parts that were left out, and why.
+        mentions: Texts that still state the old fact: the turns that support it, and those that
+            name the ends that its sentence names.
     """
 
     turn_id: str
@@ -72,7 +73,7 @@ class FactCorrection:
 Keep: TypeAlias = Callable[
     [str, RememberOptions, tuple[RetractionDraft, ...]], Awaitable[tuple[str, Job | None]]
 ]
-"""Keeps a correcting turn and returns its id, and its job when that has ended."""
+"""Stores the turn of a correction; returns its id, and its job if that has ended."""
 
 
 class FactCorrector:
@@ -98,18 +99,20 @@ class FactCorrector:
         *,
         since: Time | None = None,
     ) -> FactCorrection:
-        """Close a fact, and state what is right in its place where that is given.
+        """Close a fact, and add the fact that replaces it if one is given.
 
         Args:
-            id: Of the fact, whole or 8 or more first characters.
+            id: Id of the fact, whole or its first 8 or more characters.
             verdict: ``never_true``: it held at no time; ``no_longer_true``: it ends.
-            right: What is right. Words that are not given are the old ones with the new names.
-            since: When it ended, and since when what is right holds; now when None. After ``never_true``, since when
-                what is right holds; as long as the fact was thought to hold when None.
+            right: The replacing fact. Without a text it gets the old sentence with the new names.
+            since: After ``no_longer_true``: when the fact ends and the replacing one begins, by
+                default now. After ``never_true``: when the replacing fact begins, by default as the
+                old one.
 
         Raises:
             NotFound: The id is no fact of this entity.
-            InvalidRequest: A field contradicts another, or the fact has ended already; nothing was changed.
+            InvalidRequest: Fields contradict each other, or the fact has ended already; nothing was
+                changed.
         """
         fact = await self._fact(id)
         nodes = {node.uuid: node for node in await self._client.nodes([fact.subject, fact.object])}
@@ -155,7 +158,7 @@ class FactCorrector:
         )
 
     async def _still_said(self, fact: Fact, subject: Node, object_: Node) -> NameMentions:
-        """Return what says the corrected thing: the turns of the fact, and what names its ends.
+        """Return the texts that state the corrected fact: its turns, and texts that name its ends.
 
         An end that the fact's own sentence does not name is left out: people call themselves "I".
         """
@@ -197,12 +200,12 @@ def _check_open(fact: Fact, verdict: Verdict) -> None:
 
 
 def end_of(fact: Fact, since: Time | None, zone: tzinfo) -> Time:
-    """Return when a fact ends that is no longer true, always after it began.
+    """Return when a fact ends that is no longer true, always after its beginning.
 
-    A day in which it began stands for the end of that day, or for now where that is earlier.
+    The day of its beginning stands for the end of that day, or for now if that is earlier.
 
     Raises:
-        InvalidRequest: That lies before the fact began.
+        InvalidRequest: ``since`` lies before the fact's beginning.
     """
     moment = now()
     if since is None:
@@ -214,15 +217,17 @@ def end_of(fact: Fact, since: Time | None, zone: tzinfo) -> Time:
         return stretch_end
     raise InvalidRequest(
         "since",
-        f"lies before the fact began ({fact.valid_at:%Y-%m-%d}); if it held at no time, say 'never_true'",
+        f"lies before the fact began ({fact.valid_at:%Y-%m-%d}); "
+        "if it held at no time, say 'never_true'",
     )
 
 
 def right_draft(fact: Fact, subject: Node, object_: Node, right: RightFact) -> FactDraft:
-    """Return the fact that takes the place of another.
+    """Return the draft of the fact that replaces another.
 
     Raises:
-        InvalidRequest: The sentence does not name an end of the fact, or cannot be made from the old one.
+        InvalidRequest: The sentence does not name an end of the fact, or cannot be derived from the
+        old one.
     """
     new_subject = right.subject.strip() or subject.name
     new_object = right.object.strip() or object_.name
@@ -269,7 +274,7 @@ def _renamed(text: str, end: str, node: Node, name: str, triple: str) -> str:
 
 
 def _check_named(fact: Fact, text: str, end: str, node: Node, name: str) -> None:
-    """Raise InvalidRequest when a sentence does not name an end of its fact that the old sentence named."""
+    """Raise InvalidRequest if a sentence does not name an end that the old sentence named."""
     is_same = fold(name) in {fold(known) for known in (node.name, *node.aliases)}
     names = [node.name, *node.aliases] if is_same else [name]
     if _names_one(text, names):
@@ -285,10 +290,10 @@ def _check_named(fact: Fact, text: str, end: str, node: Node, name: str) -> None
 def _names_one(text: str, names: Sequence[str]) -> bool:
     if NamePattern(names).is_in(text):
         return True
-    said = content_words(text)
+    text_words = content_words(text)
     for name in names:
         words = content_words(name)
-        if words and len(words & said) > _LEAST_SHARE * len(words):
+        if words and len(words & text_words) > _LEAST_SHARE * len(words):
             return True
     return False
 
