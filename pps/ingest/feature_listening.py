@@ -1,4 +1,4 @@
-"""What an open memory does for its features: their tables, their listeners in a turn's transaction, their followers."""
+"""Features of an open memory: their tables, listeners in a turn's transaction, and followers."""
 
 from __future__ import annotations
 
@@ -52,12 +52,13 @@ class MemoryFeatures:
         self._loop: asyncio.AbstractEventLoop | None = None
 
     async def start(self, memory: Any) -> None:
-        """Make the tables of the features that are on, and let their listeners listen.
+        """Make the tables of the features that are on, and register their listeners.
 
-        A feature whose tables cannot be made is left out and told of in ``problems``: the memory works without it.
+        A feature whose tables cannot be made is left out and listed in ``problems``; the memory
+        works without it.
 
         Args:
-            memory: What followers get.
+            memory: Passed to followers.
         """
         self._memory = memory
         self._loop = asyncio.get_running_loop()
@@ -79,7 +80,7 @@ class MemoryFeatures:
                 self._failures[name, _TABLES] = error.message
                 continue
             self._tables[name] = self._journal.feature_tables(feature, self._clean)
-        features = {name: one for name, one in features.items() if name in self._tables}
+        features = {name: feature for name, feature in features.items() if name in self._tables}
         self._journal.listeners.tellers = tuple(
             partial(self._tell, feature, listener)
             for feature in features.values()
@@ -130,12 +131,12 @@ class MemoryFeatures:
         return len(await self._journal.scan(done, _PAGE))
 
     async def _prepare(self, feature: StoredFeature) -> None:
-        kept = {
+        existing = {
             table.name: {*table.columns}
             for table in await self._journal.features.kept_tables()
             if table.feature == feature.name
         }
-        if any(kept.get(table.name) != {*table.columns} for table in feature.tables):
+        if any(existing.get(table.name) != {*table.columns} for table in feature.tables):
             await self._journal.features.prepare(self._journal.group, feature.name, feature.tables)
 
     def _clean(self) -> Callable[[str], str]:
@@ -157,7 +158,8 @@ class MemoryFeatures:
             )
             raise StoreError(
                 f"the listener {listener.name} of the feature {feature.name} failed "
-                f"({type(error).__name__}), so nothing was kept; `pps feature disable {feature.name}` goes on without it"
+                f"({type(error).__name__}), so nothing was kept; "
+                f"`pps feature disable {feature.name}` goes on without it"
             ) from error
         finally:
             rows.close()
@@ -179,7 +181,7 @@ class MemoryFeatures:
             self._wake[key].clear()
             try:
                 await self._catch_up(key, follower)
-            except Exception as error:  # noqa: BLE001 - a feature's defect is said in health, and it tries again
+            except Exception as error:  # noqa: BLE001 - health reports it, and it is retried
                 failures += 1
                 why = error.message if isinstance(error, PPSError) else type(error).__name__
                 self._failures[key] = why
