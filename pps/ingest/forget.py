@@ -335,8 +335,7 @@ class Forgetter:
         turns = list(dict.fromkeys([*turns, *sources.values()]))
         plan = await self._widened(turns, facts, nodes, slugs)
         of_features = await self._journal.features.rows_about([*plan.gone, *rows])
-        asked = (*plan.asked, *rows, *binned.values())
-        return replace(plan, asked=asked, rows=tuple(of_features))
+        return replace(plan, asked=(*plan.asked, *rows, *binned.values()), rows=tuple(of_features))
 
     async def _slugs(self, wanted: Sequence[str]) -> list[str]:
         if not wanted:
@@ -378,7 +377,6 @@ class Forgetter:
         orphans = await self._orphans(turns, gone, nodes)
         gone_nodes = (*nodes, *orphans)
         stripped = tuple(node for node in records.values() if node not in gone_nodes)
-        asked = (*turns, *facts, *nodes, *slugs)
         return Plan(
             turns=tuple(turns),
             facts=tuple(gone),
@@ -386,7 +384,7 @@ class Forgetter:
             nodes=gone_nodes,
             anchors=tuple(slugs),
             stripped=stripped,
-            asked=asked,
+            asked=(*turns, *facts, *nodes, *slugs),
             reread=tuple(sorted(reread)),
         )
 
