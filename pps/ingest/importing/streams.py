@@ -1,4 +1,4 @@
-"""Reading JSON a piece at a time: one line, or one element of a list; memory grows with the piece, not the file."""
+"""Read JSON a line or a list's element at a time; memory grows with the piece, not the file."""
 
 from __future__ import annotations
 
@@ -33,7 +33,10 @@ class StreamObject:
 
 
 def objects(source: Source) -> Iterator[StreamObject | Unreadable]:
-    """Yield the objects of a file: one a line, those of its one list, or the one that it is; what is none is said."""
+    """Yield the objects of a file: one a line, the elements of one list, or a single object.
+
+    Other values are reported as ``Unreadable``.
+    """
     if source.suffix in LINES or _has_lines(source):
         for line in raw_lines(source):
             yield line if isinstance(line, Unreadable) else _loaded(*line)
@@ -64,7 +67,7 @@ def first_sign(source: Source) -> str:
 
 
 def _has_lines(source: Source) -> bool:
-    """Tell whether a file has an object on its first line and another below, whatever its name ends in."""
+    """Tell whether a file has an object on its first line and another below, under any name."""
     with source.opened() as file:
         first = file.readline(MAX_LINE)
         second = file.readline(_CHUNK)
@@ -76,15 +79,15 @@ def _has_lines(source: Source) -> bool:
 
 
 def _elements(source: Source) -> Iterator[StreamObject | Unreadable]:
-    """Yield the elements of a file that is one JSON list; after a broken one nothing can be read of it."""
+    """Yield the elements of a file that is one JSON list; a broken one ends the reading."""
     with source.opened() as file:
-        found = _Elements(file)
+        elements = _Elements(file)
         number = 0
         try:
-            found.begin()
-            while found.more():
+            elements.begin()
+            while elements.more():
                 number += 1
-                yield _object(found.value(), f"{source.name}[{number - 1}]")
+                yield _object(elements.value(), f"{source.name}[{number - 1}]")
         except _BrokenError as error:
             yield Unreadable(
                 f"{source.name}[{max(0, number - 1)}]", f"{error}; what follows it was not read"
@@ -169,7 +172,8 @@ class _Elements:
     def _next(self) -> str:
         """Return the next sign that is no white space; an empty string at the end."""
         while True:
-            self._at = _SPACES.match(self._text, self._at).end()  # pyright: ignore[reportOptionalMemberAccess] - always
+            spaces = _SPACES.match(self._text, self._at)
+            self._at = spaces.end() if spaces else self._at
             if self._at < len(self._text):
                 return self._text[self._at]
             if self._is_whole:
