@@ -40,18 +40,19 @@ class JSONEntry:
         return self.fields.keys() >= set(names)
 
     def text(self, *names: str) -> str:
-        """Return the first of some fields that is a text and not empty."""
+        """Return the first of the named fields that is a text and not empty."""
         return next((text for name in names if (text := string(self.fields.get(name)))), "")
 
     def entry(self, name: str) -> JSONEntry:
         return JSONEntry.of(self.fields.get(name))
 
     def values(self, *names: str) -> Sequence[JSON]:
-        """Return the first of some fields that is a list and not empty."""
-        return next((found for name in names if (found := _sequence(self.fields.get(name)))), ())
+        """Return the first of the named fields that is a list and not empty."""
+        sequences = (_sequence(self.fields.get(name)) for name in names)
+        return next(filter(None, sequences), ())
 
     def entries(self, *names: str) -> list[JSONEntry]:
-        return [JSONEntry.of(one) for one in self.values(*names)]
+        return [JSONEntry.of(value) for value in self.values(*names)]
 
     def texts(self) -> dict[str, str]:
         return {name: value for name, value in self.fields.items() if isinstance(value, str)}
@@ -61,9 +62,10 @@ class JSONEntry:
 
 
 def moment(value: JSON, zone: tzinfo | None = UTC) -> datetime | None:
-    """Return the time of a number of seconds or of a text; without a zone it is of ``zone``, naive when None.
+    """Return the time of a number of seconds or of a text; None for other values.
 
-    A text that says no more is mostly written by a program, in UTC; one that a person wrote is of their own zone.
+    A text without an offset is in ``zone``; with None it stays naive. Programs mostly write UTC,
+    people their own zone.
     """
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         try:
@@ -83,7 +85,7 @@ def moment(value: JSON, zone: tzinfo | None = UTC) -> datetime | None:
 
 
 def string(value: object) -> str:
-    """Return a text, or an empty one when the value is something else; a lone surrogate becomes U+FFFD."""
+    """Return a text, or "" for another value; a lone surrogate becomes U+FFFD."""
     return (
         value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         if isinstance(value, str)
