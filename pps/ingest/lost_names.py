@@ -23,22 +23,24 @@ async def without_lost_names(
     gone: Collection[str],
     dropped: Collection[str],
 ) -> list[Node]:
-    """Return the nodes that lose an alias when some turns are forgotten, without those that only these turns gave.
+    """Return the nodes that lose aliases when turns are forgotten, in their new form.
 
-    An alias that another turn gave, or has in its words, stays, and so does one that no turn gave.
+    An alias stays if another turn gave it or has it in its text, or if no turn gave it.
 
     Args:
-        client: Of the entity.
-        journal: Of the entity.
-        turns: That are to be forgotten; they must still be there.
-        gone: Nodes that are to be forgotten too.
-        dropped: Turns that stay, while what was given with them goes.
+        client: The entity's client.
+        journal: The entity's journal.
+        turns: The turns to forget; they must still be stored.
+        gone: Nodes that are forgotten too.
+        dropped: Turns that stay without the nodes and facts that were given with them.
     """
     mentioned = await client.mentioned_nodes(turns)
     ids = {node for nodes in mentioned.values() for node in nodes}.difference(gone)
     nodes = [node for node in await client.nodes(sorted(ids)) if node.aliases]
-    given = await _given_names(journal, turns)
-    candidates = [node for node in nodes if any(fold(alias) in given for alias in node.aliases)]
+    lost_names = await _given_names(journal, turns)
+    candidates = [
+        node for node in nodes if any(fold(alias) in lost_names for alias in node.aliases)
+    ]
     if not candidates:
         return []
     mentions = await journal.mentioning([node.uuid for node in candidates], _MOST_MENTIONS)
@@ -47,13 +49,13 @@ async def without_lost_names(
         if node.uuid not in mentions:
             continue
         others = [turn for turn in mentions[node.uuid] if turn not in turns]
-        kept = await _given_names(journal, [turn for turn in others if turn not in dropped])
+        other_names = await _given_names(journal, [turn for turn in others if turn not in dropped])
         texts = [fold(turn.content) for turn in await journal.turns(others)]
         aliases = tuple(
             alias
             for alias in node.aliases
-            if fold(alias) not in given
-            or fold(alias) in kept
+            if fold(alias) not in lost_names
+            or fold(alias) in other_names
             or any(fold(alias) in text for text in texts)
         )
         if aliases != node.aliases:
@@ -69,7 +71,7 @@ def with_names_back(current: Node, before: Node) -> Node:
 
 
 async def _given_names(journal: Journal, turns: Sequence[str]) -> set[str]:
-    """Return the folded aliases that some turns gave: with the call, by rules or by what a command read."""
+    """Return the folded aliases from some turns: given with them, read by rules or by a command."""
     payloads: Mapping[str, JobPayload] = {
         turn: load_payload(stored) for turn, stored in (await journal.bin.given(turns)).items()
     }
