@@ -1,7 +1,7 @@
-"""What still says the name of something: turns, facts, nodes and anchors, found word for word.
+"""Find the turns, facts, nodes and anchors that have a name, word for word.
 
-Everything is read and compared, so that "nothing mentions it" is true when it is said. It takes about a second for
-100,000 turns and facts, and is asked for by people, never by recall.
+Every text is read and compared, so that the answer "nothing mentions it" is true. That takes about
+a second for 100,000 turns and facts; people ask for it, recall never does.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _plain(text: str) -> str:
 
 
 def _pattern_of(folded: str) -> str:
-    """Return a regular expression for a folded name; scripts without spaces between words have no word ends."""
+    """Return a pattern for a folded name; in scripts without spaces it needs no word ends."""
     before = "" if _is_unspaced(folded[0]) else r"(?<![^\W_])"
     after = "" if _is_unspaced(folded[-1]) else r"s?(?![^\W_])"
     return before + re.escape(folded) + after
@@ -160,13 +160,13 @@ class MentionFinder:
         *,
         beside: Sequence[str] = (),
     ) -> NameMentions:
-        """Return everything that says one of some names, or speaks of one of some nodes in other words.
+        """Return the texts that have one of the names, or refer to one of the nodes in other words.
 
         Args:
             names: Compared folded, as whole words; those of one character are left out.
-            nodes: Turns that were taken to speak of one of these are found too, such as "Bob told me about her".
-            turns: Turns that count as well.
-            beside: Further names; a text must say one of these too.
+            nodes: Turns that mention one of these nodes match too, such as "Bob told me about her".
+            turns: Turns that match in any case.
+            beside: Further names; if there are any, a text must have one of these too.
 
         Raises:
             StoreUnavailable: A store does not answer.
@@ -216,12 +216,12 @@ async def _matching(
     matches: Callable[[_Item], bool],
 ) -> list[_Item]:
     """Return the items that match, page by page; comparing runs in a thread."""
-    found: list[_Item] = []
+    matching: list[_Item] = []
     last: _Item | None = None
     while page := await page_after(last):
         last = page[-1]
-        found += await asyncio.to_thread(_filtered, page, matches)
-    return found
+        matching += await asyncio.to_thread(_filtered, page, matches)
+    return matching
 
 
 def _filtered(items: Sequence[_Item], matches: Callable[[_Item], bool]) -> list[_Item]:
