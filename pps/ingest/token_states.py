@@ -1,4 +1,4 @@
-"""Token states of turns, made behind the writes: a turn is noted as it is indexed, and its states follow."""
+"""Token states of turns: a turn is noted when it is indexed, and its states are made later."""
 
 from __future__ import annotations
 
@@ -31,9 +31,10 @@ def compared_text(turn: Turn) -> str:
 
 
 class TokenStates:
-    """Notes which turns need token states, and makes them step by step. Without an encoder it keeps none.
+    """Notes which turns need token states, and makes them step by step; none without an encoder.
 
-    What tools did is left out: of a coding agent's turns it is nearly all, and nobody asks for it in words.
+    Turns of tools have none: they are most of a coding agent's turns, and queries do not ask for
+    them.
     """
 
     def __init__(
@@ -45,15 +46,16 @@ class TokenStates:
         self._begun = False
 
     async def note(self, ids: Iterable[str], turns: Sequence[Turn]) -> None:
-        """Note turns whose text is new or has changed; of the other ids the states are dropped."""
+        """Note turns whose text is new or has changed; drop the states of other ``ids``."""
         if self._encoder is None:
             return
-        said = {turn.uuid: compared_text(turn) for turn in turns if has_states(turn)}
-        hashes = {id_: content_hash(text) for id_, text in said.items()}
+        hashes = {
+            turn.uuid: content_hash(compared_text(turn)) for turn in turns if has_states(turn)
+        }
         await self._indexes.note_tokens(hashes, [id_ for id_ in ids if id_ not in hashes])
 
     async def step(self) -> float | None:
-        """Make the states of a few turns; return in how many seconds to go on, 0 at once, None when all are made."""
+        """Make the states of a few turns; return the seconds until the next step, or None."""
         if not self._begun:
             await self._begin()
         if self._encoder is None:
@@ -87,7 +89,7 @@ class TokenStates:
             await self._indexes.note_tokens(changed, gone)
 
     async def _begin(self) -> None:
-        """Note all turns where the states are of another model, or none were made before; drop them without one."""
+        """Note all turns if their states are missing or of another model; without one drop them."""
         model = self._encoder.fingerprint if self._encoder else ""
         if await self._indexes.token_model() != model:
             await self._indexes.clear_tokens()
