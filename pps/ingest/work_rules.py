@@ -1,4 +1,4 @@
-"""What a worker goes by, and what it does about a failed attempt: wait, park, or wait for a provider."""
+"""The rules of a worker, and the handling of failed attempts: retry, park, wait for a provider."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ Probe = Callable[[], Awaitable[object]]
 
 @dataclass(frozen=True, slots=True)
 class WorkRules:
-    """What a worker goes by.
+    """The retry policy, breakers and bounds of one entity's worker.
 
     Attributes:
         places: Shared by all entities whose texts a language model reads.
-        probes: How a provider is asked whether it answers, apart from any job; raises a PPSError when not.
+        probes: Ask a provider, apart from any job, whether it answers; raise a PPSError if not.
     """
 
     policy: RetryPolicy
@@ -46,7 +46,7 @@ class WorkRules:
 
 @dataclass(frozen=True, slots=True)
 class SharedWork:
-    """What the workers of a process share: the rules, the breakers of models and server, the bounds on all of them."""
+    """The rules, breakers and bounds that the workers of a process share."""
 
     settings: JobsSettings
     policy: RetryPolicy
@@ -70,9 +70,10 @@ class SharedWork:
         own_node: str,
         own: Iterable[Provider],
     ) -> WorkRules:
-        """Return what one entity's worker goes by. ``own_node`` is read to see whether the graph answers.
+        """Return the rules of one entity's worker.
 
-        When what is its ``own`` fails, nobody else waits, is unwell or is told why.
+        Reading ``own_node`` probes the graph. A failure of one of the entity's ``own`` providers
+        stops no other entity and is reported to none.
         """
         breakers = self.breakers.with_own(own, self.policy, self.settings.breaker_failures)
         probes: dict[Provider, Probe] = {"store": lambda: client.nodes([own_node])}
@@ -83,19 +84,19 @@ class SharedWork:
 
 
 class Door:
-    """The one way to change an entity's graph: whoever is inside writes alone."""
+    """The lock that every change of an entity's graph runs under."""
 
     def __init__(self) -> None:
         self._lock = asyncio.Lock()
 
     @contextlib.asynccontextmanager
     async def held(self, timeout_s: float | None = 120.0) -> AsyncGenerator[None]:
-        """Wait for whoever is inside, then keep everybody else out.
+        """Wait for the lock, then hold it.
 
-        What a write goes by is looked up inside: what was looked up before may be another's work by then.
+        Read what a write depends on while holding it: another writer may change earlier reads.
 
         Raises:
-            StoreConflict: It did not end in time, as when a language model reads a text.
+            StoreConflict: The holder did not end in time, as when a language model reads a text.
         """
         try:
             async with asyncio.timeout(timeout_s):
@@ -110,7 +111,7 @@ class Door:
 
 
 class Failing:
-    """Notes failed attempts of one entity's jobs in its queue, and tells the breakers."""
+    """Notes failed attempts of one entity's jobs in its queue and in the breakers."""
 
     def __init__(self, journal: Journal, name: str, rules: WorkRules) -> None:
         self._journal = journal
@@ -120,11 +121,11 @@ class Failing:
         self._doubted = 0
 
     def fault_of(self, error: PPSError) -> Fault:
-        """Tell whose fault an error is; on a full disk nothing is a job's fault."""
+        """Return the cause of an error; on a full disk every error is an outage."""
         return "outage" if self.full_disk() else fault_of(error)
 
     def full_disk(self) -> StoreUnavailable | None:
-        """Return the error that says so when the disk of the entity's files is full; a folder that is gone has none."""
+        """Return the error of a full disk under the entity's files, else None."""
         try:
             free = shutil.disk_usage(self._journal.path.parent).free
         except FileNotFoundError:
@@ -136,7 +137,7 @@ class Failing:
         )
 
     async def note(self, job: Job, error: PPSError, model: Provider) -> bool:
-        """Put a job off or park it, as the error says; tell whether it was parked."""
+        """Put a job off or park it, by the cause of the error; tell whether it was parked."""
         fault = self.fault_of(error)
         failures = job.failures + 1
         error = (self.full_disk() or error) if fault == "outage" else error
@@ -163,30 +164,31 @@ class Failing:
         return parks
 
     async def park(self, job: Job, error: BaseException) -> None:
-        """Park a job for an error that nobody foresaw."""
+        """Park a job after an unforeseen error."""
         await self._queue.fail(job.id, "internal", _unforeseen(error).removeprefix("an "), None)
         self._rules.backlog.release(1)
 
     def unforeseen(self, error: BaseException) -> str:
-        """Log an error that nobody foresaw; return what health shows of it."""
+        """Log an unforeseen error; return its text for the health report."""
         unforeseen(_log, f"entity {self._name}: an unforeseen error in ingestion", error)
         return _unforeseen(error)
 
     async def wait_s(self, needed: Mapping[Stage, Sequence[Provider]]) -> float | None:
-        """Return how long it is until a waiting job may be tried; None when no job waits."""
+        """Return the seconds until a waiting job may be tried; None if no job waits."""
         waits: list[float] = []
         for stage, providers in needed.items():
             due = await self._queue.due_at(stage)
             if due is not None:
                 breakers = [self._rules.breakers.by_provider[name] for name in providers]
                 until = [
-                    one.wait_s or (0.1 if one.state == "half-open" else 0.0) for one in breakers
+                    breaker.wait_s or (0.1 if breaker.state == "half-open" else 0.0)
+                    for breaker in breakers
                 ]
                 waits.append(max((due - time.now()).total_seconds(), *until))
         return min(waits) if waits else None
 
     async def _is_over(self, job: Job, failures: int, fault: Fault, provider: Provider) -> bool:
-        """Tell whether a job has had its attempts."""
+        """Tell whether a job has used up its attempts."""
         since = job.first_failed_at or time.now()
         if (time.now() - since).total_seconds() >= self._rules.policy.give_up_s:
             return True
@@ -197,13 +199,13 @@ class Failing:
         if not await self._answers(provider):
             self._doubted = 0
             return False
-        # The provider may have come back between the attempt and this: what fails once more is at fault itself.
+        # The provider may have come back after the attempt: only a second failure is the job's.
         before = self._doubted
         self._doubted = job.id
         return before == job.id
 
     async def _answers(self, provider: Provider) -> bool:
-        """Tell whether a provider answers others: then a job that it keeps failing is at fault itself."""
+        """Tell whether a provider answers its probe: then a job that keeps failing is the cause."""
         probe = self._rules.probes.get(provider)
         if probe is None or self.full_disk():
             return False
