@@ -1,1 +1,1 @@
-"""Taking in what other programs kept: each format is read into the messages that ``remember`` takes."""
+"""Import of other programs' files: each format is read into messages for ``remember``."""

@@ -1,7 +1,7 @@
-"""Claude Code's transcripts: ``~/.claude/projects/*/*.jsonl``, one session a file, one entry a line.
+"""Claude Code's transcripts: ``~/.claude/projects/*/*.jsonl``, a session a file, an entry a line.
 
-What was said becomes turns, each use of a tool one short line, a summary a turn of that kind. Sources and
-references are those under which the hooks capture the same session, so that nothing is stored twice.
+Messages become turns, each use of a tool one short line, a summary a turn of that kind. Sources and
+references equal those of the hooks for the same session, so that nothing is stored twice.
 """
 
 from __future__ import annotations
@@ -67,9 +67,9 @@ class _SplitAnswer:
 
 
 class ClaudeSession:
-    """Reads the entries of one transcript; knows the time of the latest, and the answer that is not at its end.
+    """Reads the entries of one transcript; holds the latest time and an unfinished answer.
 
-    ``name`` is that of the session, for entries that do not say of which they are.
+    ``name`` is the session of entries that name none.
     """
 
     def __init__(self, name: str) -> None:
@@ -89,7 +89,7 @@ class ClaudeSession:
             # Summaries stand at the head, before any time is known.
             self._summaries.append((entry, where))
         elif _is_typed(queued):  # while the model was at work: no other line has it
-            # The hooks know it by the prompt that was being answered; its own line does not say which.
+            # The hooks refer to it by the prompt that it answers; its own line does not name that.
             prompted = JSONEntry({"promptId": self._prompted, **entry.fields})
             yield from self._prompt(prompted, JSONEntry({"content": queued.get("prompt")}), where)
         elif kind not in _SPOKEN:
@@ -180,7 +180,7 @@ class ClaudeSession:
 
 
 def _common_options(entry: JSONEntry, name: str, latest: datetime | None) -> RememberOptions:
-    """Return what all turns of an entry share; a subagent's words are a conversation of their own."""
+    """Return the common options of an entry's turns; a subagent's are a session of their own."""
     session = _session_of(entry, name)
     marks: list[str] = []
     for folder in tags([PurePath(entry.text("cwd")).name]):
@@ -198,13 +198,13 @@ def _common_options(entry: JSONEntry, name: str, latest: datetime | None) -> Rem
 
 
 def _session_of(entry: JSONEntry, name: str) -> str:
-    """Return the session that an entry is of; one that was copied into a fork is of the session it was said in."""
+    """Return the session of an entry; an entry copied into a fork has its original session."""
     forked = entry.entry("forkedFrom").text("sessionId")
     return short(forked or entry.text("sessionId") or name)
 
 
 def _is_typed(queued: JSONEntry) -> bool:
-    """Tell whether an attachment is a prompt of the person, and not the notice of a task or another session's word."""
+    """Tell whether an attachment is the person's prompt, not a notice of a task or session."""
     origin = queued.entry("origin").text("kind") or "human"
     mode = queued.text("commandMode") or "prompt"
     return (queued.get("type"), mode, origin) == ("queued_command", "prompt", "human")
@@ -215,7 +215,7 @@ def _uuid(entry: JSONEntry) -> str:
 
 
 def _own_words(text: str) -> str:
-    """Return what the person gave, without the client's context and marks; of a command with words, both."""
+    """Return the person's text without the client's context and marks, or a command's line."""
     bare = without_context(text)
     if not is_machine(bare):
         return without_marks(bare)

@@ -1,4 +1,4 @@
-"""Conversations as their makers export them: ChatGPT's, each a tree of messages, and Claude's, with its projects."""
+"""Exports of ChatGPT (a tree of messages for each conversation) and Claude (with projects)."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def is_of_chatgpt(entry: JSONEntry) -> bool:
 def read_chatgpt(source: Source) -> Iterator[Read]:
     """Yield the messages of each conversation in order, its title first.
 
-    The branch that the user saw last is taken, from the root to ``current_node``; the messages of the other branches
-    are counted.
+    Only the branch that the user saw last is taken, from the root to ``current_node``; the messages
+    of other branches are counted.
     """
     instructions: set[str] = set()
     for conversation in objects(source):
@@ -48,7 +48,7 @@ def read_chatgpt(source: Source) -> Iterator[Read]:
 
 
 def _new_instructions(conversation: JSONEntry, known: set[str], where: str) -> Iterator[Read]:
-    """Yield the custom instructions of a conversation that are not known yet, and add them to ``known``."""
+    """Yield custom instructions of a conversation that are not in ``known``, and add them to it."""
     for node in conversation.entry("mapping").fields.values():
         message = JSONEntry.of(node).entry("message")
         text = _custom_instructions(message)
@@ -105,7 +105,7 @@ def _path_from_root(nodes: Mapping[str, JSONEntry], current: str) -> list[str]:
 
 
 def _end_of_latest(nodes: Mapping[str, JSONEntry]) -> str:
-    """Return the last node behind the latest message; of messages without times the last listed is the latest."""
+    """Return the leaf below the latest message, or below the last one if none has a time."""
 
     def time_of(name: str) -> float:
         at = nodes[name].entry("message").moment("create_time")
@@ -151,7 +151,7 @@ def _chatgpt_message(message: JSONEntry, common: RememberOptions, where: str) ->
 
 
 def _custom_instructions(message: JSONEntry) -> str:
-    """Return what a person told ChatGPT about themselves and how to answer, for all conversations."""
+    """Return a person's instructions to ChatGPT for all conversations."""
     content = message.entry("content")
     context = message.entry("metadata").entry("user_context_message_data")
     about_person = content.text("user_profile") or context.text("about_user_message")
@@ -164,7 +164,7 @@ def _custom_instructions(message: JSONEntry) -> str:
 
 
 def _canvas(content: JSONEntry) -> str:
-    """Return title and text of a document that was written on the canvas; empty when it cannot be read."""
+    """Return title and text of a document of the canvas; both empty if it cannot be read."""
     document = JSONEntry.loaded(_words(content))
     return _with_heading(document.text("name") or "canvas", document.text("content"))
 
@@ -196,7 +196,7 @@ def is_of_claude(entry: JSONEntry) -> bool:
 
 
 def read_claude(source: Source) -> Iterator[Read]:
-    """Yield the messages of each conversation in order, its name and its summary first; or projects, or memories."""
+    """Yield a conversation's name, summary and messages in order, or projects, or memories."""
     for item in objects(source):
         if isinstance(item, Unreadable):
             yield item
@@ -275,9 +275,10 @@ def _claude_conversation(conversation: JSONEntry, where: str) -> Iterator[Read]:
 
 
 def _branch(messages: Sequence[JSONEntry], leaf: str) -> set[int]:
-    """Return the places of the messages from the root to the leaf; without one, to the last that is listed.
+    """Return the indexes of the messages from the root to the leaf, by default the last one listed.
 
-    Exports without parents have no branches. A message whose parent is not in the export begins the branch.
+    Exports without parents have no branches. A message whose parent is not in the export begins the
+    branch.
     """
     places = {message.text("uuid"): place for place, message in enumerate(messages)}
     parents = [message.text("parent_message_uuid") for message in messages]

@@ -1,8 +1,9 @@
-"""The formats that an import knows, telling them apart by what a file holds, and PPS's own: JSON lines.
+"""The formats that an import knows, their recognition by content, and PPS's own: JSON lines.
 
-A line: ``{"content": …, "role": …, "actor": …, "session": …, "occurred_at": …, "source_ref": …, "tags": [],
-"nodes": [{"name", "kind", "summary", "aliases", "tags", "attributes"}], "facts": [{"subject", "relation", "object",
-"text", "valid_at", "invalid_at", "invalidates", "kind"}]}``. Only ``content`` is needed; unknown names are errors.
+A line: ``{"content": …, "role": …, "actor": …, "session": …, "occurred_at": …, "source_ref": …,
+"tags": [], "nodes": [{"name", "kind", "summary", "aliases", "tags", "attributes"}], "facts":
+[{"subject", "relation", "object", "text", "valid_at", "invalid_at", "invalidates", "kind"}]}``.
+Only ``content`` is needed; unknown names are errors.
 """
 
 from __future__ import annotations
@@ -75,10 +76,11 @@ class TurnLine(BaseModel):
 
 
 def _read_turns(source: Source) -> Iterator[Read]:
-    """Yield a file's messages; a line that is none is reported, and the rest goes on.
+    """Yield a file's messages; an invalid line is reported, and the rest goes on.
 
-    A line without ``source_ref`` gets one from the file's name, the line's number and what it says: reading the same
-    file twice stores each message once, and neither another file of that name nor a line written anew is taken for it.
+    A line without ``source_ref`` gets one from the file's name, the line's number and its content.
+    So reading the same file twice stores each message once, and another file of that name or a
+    changed line is another message.
     """
     for raw_line in raw_lines(source):
         if isinstance(raw_line, Unreadable):
@@ -107,7 +109,7 @@ def _read_turns(source: Source) -> Iterator[Read]:
 
 
 def read_lines(path: Path) -> Iterator[tuple[str, RememberOptions]]:
-    """Yield (content, options) for each message of a file; InvalidRequest names a line that is none."""
+    """Yield (content, options) for each message of a file; InvalidRequest names an invalid line."""
     for read in _read_turns(Source(path.name, path, path.parent, 0)):
         if isinstance(read, Unreadable):
             raise InvalidRequest(read.where, read.why)
@@ -174,7 +176,7 @@ def _is_turn_line(entry: JSONEntry) -> bool:
 
 
 def _is_record_line(entry: JSONEntry) -> bool:
-    """Tell whether a line of ``pps export`` holds a record or a feature's row: such an export may have no turns."""
+    """Tell whether a line of ``pps export`` is a record or a row of a feature: it needs no turn."""
     return any(isinstance(entry.get(name), dict) for name in ("record", "feature"))
 
 
@@ -210,11 +212,11 @@ _OF_DOCUMENT: _Tests = (
     (memories.is_graphiti, "graphiti"),
     *_OF_OBJECT,
 )
-"""Tests of one line, of an element of a list, and of a whole document; the first that holds names the format."""
+"""Tests of a line, of a list's element and of a document; the first that holds names the format."""
 
 
 def format_of(source: Source) -> Format | None:
-    """Return the format of a file by its content; StoreError when it was named as JSON and is none."""
+    """Return the format of a file by its content; StoreError if it is named as JSON and is none."""
     if source.suffix in markdown.SUFFIXES:
         text = markdown.text_of(source)
         is_basic_memory = isinstance(text, str) and markdown.is_basic_memory(text)

@@ -1,4 +1,4 @@
-"""What reading a file for import yields, and how the readers make turns, labels and tags of texts."""
+"""The results of reading a file for import; how readers make turns, labels and tags of texts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pps.ingest.drafts import RememberOptions
 from pps.ingest.redact import cut, whole
 
 LONGEST = 60_000
-"""Characters of one turn that an import writes; a longer message becomes several turns, in order."""
+"""Most characters of an imported turn; a longer message becomes several turns, in order."""
 
 _NOT_LABEL = re.compile(r"[^A-Za-z0-9_]+")
 _NOT_TAG = re.compile(r"[^\w-]+")
@@ -35,7 +35,7 @@ class Item:
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """Something that should have been read and could not be: it is reported, and the rest goes on."""
+    """An element that could not be read: it is reported, and the rest goes on."""
 
     where: str
     why: str
@@ -43,7 +43,7 @@ class Unreadable:
 
 @dataclass(frozen=True, slots=True)
 class Passed:
-    """Something that is no memory, such as bookkeeping of the program that wrote it; counted by ``why``."""
+    """An element that is no memory, such as bookkeeping of its program; counted by ``why``."""
 
     why: str
 
@@ -57,7 +57,7 @@ def joined(texts: Iterable[str]) -> str:
 
 
 def pieces(content: str, options: RememberOptions, where: str) -> Iterator[Item | Passed]:
-    """Yield a message as one item, or as several when it is longer than a turn; nothing of it is lost."""
+    """Yield a message as one item, or as several if it is longer than a turn, without loss."""
     if not content.strip():
         yield Passed("empty messages")
         return
@@ -82,19 +82,22 @@ def short(text: str, most: int = 200) -> str:
 
 
 def label(text: str, otherwise: str) -> str:
-    """Return a relation's or kind's name made of a text's ASCII letters and digits, else ``otherwise``."""
+    """Return the ASCII letters and digits of a text as a relation or kind, else ``otherwise``."""
     name = _NOT_LABEL.sub("_", text).strip("_")
     return name[: whole(name, 64)] if name[:1].isalpha() else otherwise
 
 
 def kind(text: str, otherwise: str) -> str:
-    """Return a node's kind made of a text as ``label`` does; ``otherwise`` too for what Graphiti uses itself."""
+    """Return a node's kind for a text as ``label``; ``otherwise`` also for Graphiti's own kinds."""
     name = label(text, otherwise)
     return otherwise if name in RESERVED_KINDS else name
 
 
 def tags(texts: Iterable[str]) -> tuple[str, ...]:
-    """Return texts as tags (a letter, then letters, digits, ``_`` or ``-``), once each; what cannot be one is left."""
+    """Return texts as tags (a letter, then letters, digits, ``_`` or ``-``), without duplicates.
+
+    A text that makes no tag is left out.
+    """
     distinct: dict[str, None] = {}
     for text in texts:
         tag = _NOT_TAG.sub("-", text.strip().removeprefix("#").lower()).strip("-_0123456789")

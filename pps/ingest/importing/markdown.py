@@ -1,7 +1,8 @@
-"""A Markdown file as turns: its passages, with title, headings, tags and date, its links, and basic-memory's lines.
+"""A Markdown file as turns: passages with title, headings, tags, date, links and observations.
 
-A passage is known by what it says: when a file changes, the passages that stay the same keep their turns. A note that
-has only properties is the passage of these; one with ``[[links]]`` is a node too, with a relation to each target.
+A passage is identified by its content: when a file changes, the unchanged passages keep their
+turns. A note with only properties has one passage of these; a note with ``[[links]]`` is a node
+too, with a relation to each target. Observations and named relations are those of basic-memory.
 """
 
 from __future__ import annotations
@@ -59,17 +60,20 @@ _CODE = re.compile(r"^(```|~~~).*?^\1\s*$|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Passage:
-    """A passage, and the headings that it stands under, outermost first."""
+    """A passage, and the headings above it, outermost first."""
 
     text: str
     headings: tuple[str, ...] = ()
 
 
 def passages(text: str, *, words: int = WORDS, overlap: int = OVERLAP) -> list[Passage]:
-    """Return the passages of Markdown or plain text in order; a document that fits is one, a blank one none.
+    """Return the passages of Markdown or plain text in order; none for a blank text.
 
-    A passage has at most ``words``; a longer sentence is cut between words. At most ``overlap`` words, whole sentences,
-    are those of the end of the one before: less than half of ``words``.
+    Args:
+        text: Markdown or plain text.
+        words: Most words of a passage. A longer sentence is cut between words.
+        overlap: Most words, in whole sentences, that a passage repeats from the end of the one
+            before; less than half of ``words``.
     """
     sentences = _join_at_secrets(list(_sentences(text, words)), spans(text), words)
     headings = _headings(text)
@@ -111,7 +115,7 @@ def _sentences(text: str, most: int) -> Iterator[_Sentence]:
 def _join_at_secrets(
     sentences: list[_Sentence], secrets: Sequence[Span], most: int
 ) -> list[_Sentence]:
-    """Join the sentences that a secret runs through: half of a secret would not be recognised."""
+    """Join sentences that a secret spans: half of a secret would not be recognised."""
     joined: list[_Sentence] = []
     for sentence in sentences:
         if joined and any(start < sentence.start < end for start, end in secrets):
@@ -124,7 +128,7 @@ def _join_at_secrets(
 
 
 def _step_back(sentences: list[_Sentence], first: int, last: int, overlap: int) -> int:
-    """Return the sentence at which the next passage begins: as many before ``last`` as the overlap holds."""
+    """Return the first sentence of the next passage, as far before ``last`` as ``overlap`` fits."""
     place = last
     total = 0
     while place - 1 > first and total + sentences[place - 1].words <= overlap:
@@ -168,7 +172,12 @@ def _headings_above(headings: list[_Heading], position: int) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A Markdown file as it was read: the folder that is watched or imported, and its path below, with ``/``."""
+    """A Markdown file that was read.
+
+    Attributes:
+        folder: The followed or imported folder.
+        path: Relative to the folder, with ``/``.
+    """
 
     folder: Path
     path: str
@@ -203,16 +212,16 @@ def text_of(source: Source) -> str | Unreadable:
 
 
 def session_of(folder: Path, path: str) -> str:
-    """Return the session of a file's passages: of its folder and path, so that no two files share one."""
+    """Return the session of a file's passages, unique for its folder and path."""
     place = str(folder.resolve()).encode("utf-8", "surrogateescape")
     return short(f"note:{hashlib.sha256(place).hexdigest()[:12]}:{path}")
 
 
 def is_basic_memory(text: str) -> bool:
-    """Tell whether a file is a note of basic-memory: by a permalink and another of its features at least.
+    """Tell whether a file is a note of basic-memory.
 
-    Other programs write permalinks, titles, types and links too. Observations are its own; a named relation counts
-    together with a title or a type.
+    It has a permalink, and observations or a named relation with a title or a type. Other programs
+    write permalinks, titles, types and links too.
     """
     parsed = parse(text, "note")
     fields = _fields(parsed)
@@ -231,9 +240,9 @@ def is_basic_memory(text: str) -> bool:
 
 
 def note_turns(note: Note) -> Iterator[tuple[str, RememberOptions]]:
-    """Yield (content, options) for each passage of a file, in order; a file without words has none.
+    """Yield (content, options) for each passage of a file in order; none for a file without words.
 
-    A note of basic-memory, and one with links, is a node with relations; they go with the first passage.
+    A note of basic-memory or with links is a node with relations, which go with the first passage.
     """
     stem = PurePosixPath(note.path).stem
     parsed = parse(note.text, stem)
@@ -243,7 +252,7 @@ def note_turns(note: Note) -> Iterator[tuple[str, RememberOptions]]:
     written_at = _written_at(parsed) or _date_of_name(stem)
     note_tags = tags(parsed.tags)
     graph = _graph_of(parsed, is_basic_memory=is_basic_memory(note.text)) if parts else None
-    # An id: the same in every zone.
+    # Part of an id, so it must be the same in every zone.
     written_text = iso(zoned(written_at, UTC)) if written_at else ""
     counts: dict[str, int] = {}
     for number, passage in enumerate(parts):
@@ -280,14 +289,14 @@ def _date_of_name(stem: str) -> datetime | None:
 
 
 def _statements_of(graph: _NoteGraph) -> list[str]:
-    """Return all that a note's node and relations say, so that a change of them is a change of the passage."""
+    """Return the values of a note's node and relations, so that a change of them changes the id."""
     node = graph.node
     attributes = json.dumps(dict(node.attributes), sort_keys=True)
     return [node.kind, *node.tags, attributes, *(relation.text for relation in graph.relations)]
 
 
 def _with_headings(title: str, passage: Passage) -> str:
-    """Return a passage under its title and headings: alone it would not say what it is about."""
+    """Return a passage under its title and headings, which name its subject."""
     path = [title, *(heading for heading in passage.headings if heading != title)]
     first = passage.text.partition("\n")[0].strip("# \t")
     if first == title and len(path) == 1:
@@ -309,17 +318,17 @@ def _written_at(parsed: AnchorText) -> datetime | None:
 
 @dataclass(frozen=True, slots=True)
 class _NoteGraph:
-    """The node that a note is, and its relations to other notes."""
+    """The node of a note, and its relations to other notes."""
 
     node: NodeDraft
     relations: list[FactDraft]
 
 
 def _graph_of(parsed: AnchorText, *, is_basic_memory: bool) -> _NoteGraph | None:
-    """Return the node that a note is, with its relations to other notes; None of a plain note without links.
+    """Return the node of a note with its relations to others; None for a plain note without links.
 
-    Of basic-memory also the observations. Its links name a note by its title or by its permalink; those of a vault by
-    the path of the file.
+    A note of basic-memory has observations too. Its links name a note by title or permalink; those
+    of a vault by the path of the file.
     """
     fields = _fields(parsed)
     title = short(parsed.title, bounds.MAX_NAME)
@@ -361,9 +370,10 @@ def _graph_of(parsed: AnchorText, *, is_basic_memory: bool) -> _NoteGraph | None
 
 
 def _linking_lines(parsed: AnchorText, *, is_basic_memory: bool) -> Iterator[str]:
-    """Yield the lines that may link: of a vault's note without code and embedded files, its properties first.
+    """Yield the lines that may have links; of a vault's note without code and embedded files.
 
-    A property that links is written as the item of a list, so that its name is that of the relation.
+    The properties come first. One with a link is written as an item of a list, so that its name
+    becomes the name of the relation.
     """
     if is_basic_memory:
         yield from parsed.body.splitlines()
@@ -380,7 +390,7 @@ def _linking_lines(parsed: AnchorText, *, is_basic_memory: bool) -> Iterator[str
 
 
 def _read_observation(line: str) -> tuple[str, str] | None:
-    """Return category and content of an observation; a box to tick and a link are none."""
+    """Return category and content of an observation; a check box and a link are none."""
     match = _OBSERVATION.fullmatch(line)
     if match is None or _BOX.fullmatch(match[1]) or match[2].startswith("("):
         return None
@@ -388,7 +398,7 @@ def _read_observation(line: str) -> tuple[str, str] | None:
 
 
 def _relations_in(line: str) -> Iterator[tuple[str, str, str]]:
-    """Yield (relation, target, context): of a list's item as it is named, of prose without a name."""
+    """Yield (relation, target, context) of a line; a link in prose has no relation name."""
     match = _RELATION.fullmatch(line)
     if match and not _read_observation(line):
         yield match[1].strip(), _target_of(match[2]), (match[3] or "").strip()
@@ -402,7 +412,7 @@ def _target_of(link: str) -> str:
 
 
 def _fitting_observations(observations: list[JSON]) -> list[JSON]:
-    """Return as many observations as a node's attributes may hold; all of them are in the passages' words."""
+    """Return as many observations as fit a node's attributes; the passages have all of them."""
     fitting: list[JSON] = []
     size = 500
     for observation in observations:

@@ -45,7 +45,7 @@ def is_memory(entry: JSONEntry) -> bool:
 
 
 def is_mem0(entry: JSONEntry) -> bool:
-    """Tell whether a JSON object holds memories of mem0: what ``get_all`` returns, its export, OpenMemory's backup."""
+    """Tell whether an object holds memories of mem0 in any of its forms, or of OpenMemory."""
     return any(map(is_memory, entry.entries("results", "memories")[:1])) or (
         entry.has("relations") and (entry.has("results") or entry.has("memories"))
     )
@@ -125,9 +125,9 @@ def is_graphiti(entry: JSONEntry) -> bool:
 
 
 def read_graphiti(source: Source) -> Iterator[Read]:
-    """Yield a turn for each episode with the facts it supports, then for each edge and node that no episode brings.
+    """Yield a turn for each episode with its facts, then one for each remaining edge and node.
 
-    Ids and groups of the other graph are not taken over: nothing is made under an id from outside.
+    Ids and groups of the other graph are not taken over: nothing is stored under a foreign id.
     """
     for item in objects(source):
         if isinstance(item, Unreadable):
@@ -150,13 +150,13 @@ class _Edge:
 
 @dataclass(slots=True)
 class _Graph:
-    """What is known of the graph while it is read; a node travels with the first turn that needs it.
+    """The graph as far as it is read; a node goes with the first turn that needs it.
 
     Attributes:
         nodes, created_at: By the node's uuid.
         by_episode: Episode → the edges that it supports.
-        waiting: By uuid, the edges that no turn has brought yet.
-        alone: The nodes that no turn has brought yet.
+        waiting: Uuid → edge, of those that no turn has had yet.
+        alone: The nodes that no turn has had yet.
     """
 
     file: str
@@ -237,7 +237,7 @@ class _Graph:
     def _turn(
         self, content: str, options: RememberOptions, edges: list[_Edge], where: str
     ) -> Iterator[Read]:
-        """Yield a turn with its facts; more of them than one turn may have follow in turns of their own."""
+        """Yield a turn with its facts; facts beyond a turn's bound follow in further turns."""
         taken = edges[: bounds.MAX_NODES // 2]
         ends = dict.fromkeys(end for edge in taken for end in edge.ends if end in self.alone)
         for edge in taken:

@@ -1,4 +1,4 @@
-"""What other programs for agents' memory keep: MCP's memory server, claude-mem, mcp-memory-service and Letta."""
+"""Memories of other programs: MCP's memory server, claude-mem, mcp-memory-service and Letta."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def is_mcp_memory_line(entry: JSONEntry) -> bool:
 
 
 def is_mcp_memory(entry: JSONEntry) -> bool:
-    """Tell whether an object is a graph as the memory server's ``read_graph`` returns it, or a line of its file."""
+    """Tell whether an object is the memory server's ``read_graph``, or a line of its file."""
     if is_mcp_memory_line(entry):
         return True
     entities = entry.entries("entities")[:1]
@@ -47,7 +47,7 @@ def is_mcp_memory(entry: JSONEntry) -> bool:
 
 
 def read_mcp_memory(source: Source) -> Iterator[Read]:
-    """Yield a turn for each observation of an entity, with the entity as its node, and one for each relation."""
+    """Yield a turn for each observation, with its entity as a node, and one for each relation."""
     at = source.modified_at()  # the file has no times of its own
     for item in objects(source):
         if isinstance(item, Unreadable):
@@ -135,7 +135,7 @@ def is_claude_mem(entry: JSONEntry) -> bool:
 
 
 def read_claude_mem(source: Source) -> Iterator[Read]:
-    """Yield the observations, the summaries of sessions and the prompts of an export of claude-mem."""
+    """Yield the observations, session summaries and prompts of an export of claude-mem."""
     for item in objects(source):
         if isinstance(item, Unreadable):
             yield item
@@ -231,7 +231,7 @@ def _milliseconds(value: JSON) -> datetime | None:
 
 
 def is_memory_service(entry: JSONEntry) -> bool:
-    """Tell whether an object is a backup or an export of mcp-memory-service, or one memory of it."""
+    """Tell whether an object is a backup, an export or a memory of mcp-memory-service."""
     first = next(iter(entry.entries("memories")), entry)
     return first.has("content", "content_hash") or (
         first.has("document", "metadata") and entry.has("memories")
@@ -352,7 +352,7 @@ def _letta_message(message: JSONEntry, common: RememberOptions, where: str) -> I
 def _letta_answer(
     message: JSONEntry, text: str, common: RememberOptions, where: str
 ) -> Iterator[Read]:
-    """Yield what an agent said: by the tool ``send_message``, beside which its own words are thoughts."""
+    """Yield an agent's messages by the tool ``send_message``; its other words are thoughts."""
     calls = message.entries("tool_calls")
     if not calls:
         yield from pieces(text, {**common, "role": "assistant"}, where)

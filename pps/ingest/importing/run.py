@@ -1,7 +1,7 @@
-"""An import from its paths to its report: files are read a batch at a time, each batch is on disk before the next.
+"""An import from its paths to its report: each batch of a file is on disk before the next is read.
 
-Every message has the reference that it had at its origin, so an import that was cut short is run again as it was:
-what is there already is counted and not stored twice.
+Every message has the reference of its origin, so an import that was cut short can be run again:
+known messages are counted and not stored twice.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ Progress = Callable[[str, int, int], None]
 
 @dataclass(slots=True)
 class Imported:
-    """What an import did so far, or would do when ``dry_run``.
+    """The results of an import so far, or those that it would have if ``dry_run``.
 
     Attributes:
         files: Files read, by format.
-        turns: Messages that were read; ``stored`` and ``duplicates`` are what became of them.
-        nodes, facts: Those given with the messages, before names are resolved.
+        turns: Messages that were read, of which ``stored`` are new and ``duplicates`` known.
+        nodes, facts: Given with the messages, before names are resolved.
         sessions: Different conversations.
         tokens: An estimate of 3.5 characters each.
-        redacted: Secrets that were taken out.
-        unreadable: What should have been read and could not be, the first 1,000; ``unreadable_count`` is all.
-        passed: What is no memory, counted by reason.
-        settled: Graph and indexes have all of it.
+        redacted: Secrets that were replaced.
+        unreadable: The first 1,000 elements that could not be read, of ``unreadable_count``.
+        passed: Numbers of elements that are no memory, by reason.
+        settled: Whether graph and indexes have all of it.
     """
 
     dry_run: bool
@@ -72,10 +72,12 @@ class Imported:
 
 @dataclass(frozen=True, slots=True)
 class Into:
-    """Where an import goes: ``keep`` stores messages, all or none; ``known`` counts those that are there already.
+    """The memory that an import writes to.
 
     Attributes:
-        zone: That of times without one.
+        keep: Stores messages, all or none.
+        known: Counts the messages that are stored already.
+        zone: The zone of times without one.
     """
 
     keep: Keep

@@ -1,4 +1,4 @@
-"""The files of an import: plain ones, those below a folder, and those inside a zip file. Links are not followed."""
+"""The files of an import: plain, below folders, and in zip files. No link is followed."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAX_FILE = 4 * 1024**3
 MAX_MEMBERS = 20_000
 """Most files of one zip file."""
 MAX_GROWTH = 100
-"""How many times its own size a zip file may unpack to, beyond the first 64 MiB: text grows 5 to 20 times."""
+"""Most times its own size a zip file may unpack to, beyond 64 MiB: text grows 5 to 20 times."""
 _FREE_GROWTH = 64 * 1024**2
 
 
@@ -47,10 +47,10 @@ class Bytes(Protocol):
 
 
 class Archives:
-    """Keeps the zip file that was read last open: opening one reads the names of all that it holds.
+    """Keeps the last zip file open, since opening one reads the names of all its members.
 
     Attributes:
-        stopped: Nobody waits for the import any more: what still reads for it ends at its next read.
+        stopped: The import was given up; its next read ends it.
     """
 
     def __init__(self) -> None:
@@ -73,12 +73,13 @@ class Source:
     """One file to read.
 
     Attributes:
-        name: What the user is told: the path below the one that was given.
-        path: The file, or the zip file that holds it, as ``member``.
-        root: The folder that was given (the parent of a single file); paths of notes are kept below it.
+        name: The path below the requested one, for messages.
+        path: The file, or the zip file that holds it as ``member``.
+        root: The requested folder (the parent of a single file); paths of notes are relative to it.
         size: Bytes, unpacked.
-        given: The user named this very file, so that an unknown format is an error and not one of many.
-        packed_at: When it was last changed, as its zip file says.
+        given: The user named this very file, so an unknown format is an error and is not passed
+            over.
+        packed_at: When it was last changed, according to its zip file.
         position: Bytes read since it was last opened.
     """
 
@@ -126,9 +127,12 @@ class Source:
 def find(
     paths: Sequence[Path], avoid: Path | None = None
 ) -> Iterator[Source | Passed | Unreadable]:
-    """Yield the files at and below the paths, in order of their names; what is no file is said.
+    """Yield the files at and below the paths, in order of their names; other things are reported.
 
-    Of the folder ``avoid`` nothing is read, by whatever way it is reached; InvalidRequest when a path lies in it.
+    No file of the folder ``avoid`` is read, by any path to it.
+
+    Raises:
+        InvalidRequest: A path lies in ``avoid``.
     """
     kept_out = avoid.resolve() if avoid else None
     archives = Archives()
@@ -219,7 +223,8 @@ def _packed(
     if unpacked > max(_FREE_GROWTH, MAX_GROWTH * path.stat().st_size):
         yield Unreadable(
             name,
-            f"unpacks to {unpacked:,} bytes, over {MAX_GROWTH} times its size, as no text does; unpack it "
+            f"unpacks to {unpacked:,} bytes, over {MAX_GROWTH} times its size, as no text does; "
+            "unpack it "
             "and import the folder if it is what you want",
         )
         return
@@ -244,7 +249,7 @@ def _packed(
 
 
 def _changed_at(member: zipfile.ZipInfo) -> datetime | None:
-    """Return when a member was changed: zip files tell the local time of where they were packed, or none."""
+    """Return when a member was changed, by the local time of its packing; None if unknown."""
     if member.date_time <= (1980, 1, 1, 23, 59, 59):  # the format's zero
         return None
     try:

@@ -1,7 +1,7 @@
-"""A chat that WhatsApp exported: one text file, a message a line, further lines of a message below it.
+"""A chat exported by WhatsApp: a text file with a message a line, further lines of it below.
 
-iOS writes ``[12/03/2024, 21:04:05] Ana: …``, Android ``12/03/2024, 21:04 - Ana: …``, each in the phone's own order of
-day and month, with twelve or twenty-four hours, in the phone's time zone.
+iOS writes ``[12/03/2024, 21:04:05] Ana: …``, Android ``12/03/2024, 21:04 - Ana: …``, each in the
+phone's own order of day and month, with twelve or twenty-four hours, in the phone's time zone.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def is_whatsapp(source: Source) -> bool:
 
 
 def read(source: Source) -> Iterator[Read]:
-    """Yield each message with its speaker as actor; times are the phone's wall clock, without a zone."""
+    """Yield each message with its speaker as actor; times are the phone's, without a zone."""
     lines = _lines(source, None)
     if isinstance(lines, Unreadable):
         yield lines
@@ -143,7 +143,7 @@ def _moment(head: re.Match[str], order: str) -> datetime | None:
     if head["half"]:
         hour = hour % 12 + (12 if head["half"][0] in "Pp" else 0)
     try:
-        return datetime(  # noqa: DTZ001 - the phone's wall clock; the entity's zone is added when it is kept
+        return datetime(  # noqa: DTZ001 - the phone's wall clock; `remember` adds the entity's zone
             year + 2000 if year < 100 else year,
             int(parts["m"]),
             int(parts["d"]),
