@@ -1,4 +1,4 @@
-"""What reading by a language model takes: noted by day, bounded by a budget, estimated before a bulk run."""
+"""The cost of reading by a language model: noted by day, bounded by a budget, estimated."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from pps.journal.usage import Spent
 
 _LOOK_BACK_D = 30
 _LEAST_TEXTS = 5
-# Of Graphiti 0.31's prompts, measured on a scripted model: two requests a text, together 4,200 tokens beside the
-# text itself, which each of them holds. Resolving against what is known adds requests: the estimate is a least one.
+# Graphiti 0.31's prompts, measured on a scripted model: two requests a text, together 4,200 tokens
+# beside the text itself, which each holds. Resolving known names adds requests: a lower bound.
 _PROMPTS_TOKENS = 4_200
 _TIMES_READ = 2
 _OUT_TOKENS = 300
@@ -35,8 +35,8 @@ class Costs:
     Attributes:
         prices: Model's name → price; a model without one is counted in tokens only.
         tokens_per_day: Most tokens a day (UTC), in and out together; 0 is no bound.
-        model: The model that is asked, as far as the settings name it.
-        asked: That model; None where the settings name none.
+        model: The model's name in the settings; empty if they name none.
+        asked: The extractor of that model; None if the settings name none.
     """
 
     journal: Journal
@@ -46,12 +46,12 @@ class Costs:
     asked: Extractor | None = None
 
     async def ask(self, task: str, text: str, shape: type[Shape]) -> Shape:
-        """Return the model's answer to a task on a text; what it took is noted, also when it failed.
+        """Return the model's answer to a task on a text; note its tokens, also after a failure.
 
         Raises:
-            BudgetSpent: Nothing was asked.
-            NotSet: There is no model.
-            ModelUnavailable, ModelOutputInvalid, ModelError: The model.
+            BudgetSpent: Today's budget is spent; the model was not called.
+            NotSet: The settings name no model.
+            ModelUnavailable, ModelOutputInvalid, ModelError: The model failed.
         """
         if self.asked is None:
             raise NotSet(NO_EXTRACTOR)
@@ -66,13 +66,13 @@ class Costs:
             )
 
     async def check(self) -> None:
-        """Raise BudgetSpent, with the moment from which there is a new budget, when today's is spent."""
+        """Raise BudgetSpent, with the time of the next budget, if today's is spent."""
         until = await self.paused_until()
         if until:
             raise BudgetSpent(until)
 
     async def paused_until(self) -> datetime | None:
-        """Return the beginning of the next day when today's budget is spent, else None."""
+        """Return the beginning of the next day (UTC) if today's budget is spent, else None."""
         if not self.tokens_per_day:
             return None
         today = now().date()
@@ -81,7 +81,7 @@ class Costs:
         return datetime(today.year, today.month, today.day, tzinfo=UTC) + timedelta(days=1)
 
     async def note(self, job_id: int, used: Mapping[str, TokensUsed], texts: int = 1) -> None:
-        """Add what reading texts took, to the day and to the attempt of a job, the first of them."""
+        """Add the tokens of reading ``texts`` texts to the day, and to the attempt of a job."""
         if not used:
             return
         today = now().date()
@@ -98,10 +98,10 @@ class Costs:
         await self.journal.queue.charge(job_id, charge)
 
     async def report(self, days: int = 30) -> CostReport:
-        """Return what was spent, day by day, newest first.
+        """Return the tokens and costs of each day, newest first.
 
         Args:
-            days: How many days back, today among them, 1 to 3,660.
+            days: Number of days, with today, 1 to 3,660.
         """
         check_range("days", days, 1, 3_660)
         today = now().date()
@@ -114,10 +114,11 @@ class Costs:
         )
 
     async def estimate(self, texts: int, characters: int) -> CostEstimate:
-        """Return what a model would take to read so many texts of so many characters in all.
+        """Estimate the tokens and costs of reading ``texts`` texts of ``characters`` in all.
 
-        From what this memory's own texts of the last 30 days took, when at least five were read; else from the
-        size of Graphiti's prompts. An order of magnitude: how much a model says is not known before.
+        The basis is this memory's readings of the last 30 days if there are at least five, else the
+        size of Graphiti's prompts. It is an order of magnitude: the length of answers is not known
+        before.
         """
         if texts < 0 or characters < 0:
             raise InvalidRequest("texts", "must not be negative")

@@ -85,9 +85,9 @@ class Drift:
         return look.report()
 
     async def step(self) -> float | None:
-        """Look at some records where the schedule says so; return in how many seconds to go on, None for no more.
+        """Compare some records if the schedule says so; return the seconds until the next, or None.
 
-        A model that is away is asked again when the worker next has nothing to do.
+        If the model is unavailable, the next idle time of the worker tries again.
         """
         if self._look is None:
             self._look = await self._due() if self._scheduled else None
@@ -108,7 +108,7 @@ class Drift:
         return PAUSE_S
 
     async def notes(self, name: str) -> list[str]:
-        """Return what the last scheduled looks found; empty when nothing drifted, or none was made."""
+        """Return the findings of the last scheduled comparisons; empty if nothing drifted."""
         notes: list[str] = []
         for priorities, _ in EVERY if self._scheduled else ():
             result = await self._journal.get_meta(_RESULT_KEY.format(priorities[0]))

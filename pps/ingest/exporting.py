@@ -1,10 +1,10 @@
-"""Taking a memory out as JSON lines that an import reads again: every turn once, with its nodes and facts.
+"""Export a memory as JSON lines for an import: every turn once, with its nodes and facts.
 
-A fact goes with each turn that supports it, a node with the first line that needs it; what no turn supports gets a
-line of its own. Records of packs' kinds come behind them, whole, as ``pps import --format records`` restores them;
-last the rows of features' tables, of those too that are off or whose package is gone.
-Groups are not written, and ids only for records to name each other: another memory makes its own. Anchors are files
-already.
+A fact goes with each turn that supports it, a node with the first line that needs it; a fact or
+node without a turn gets a line of its own. Then follow whole records whose kinds packs define,
+which ``pps import --format records`` restores, and last the rows of features' tables, also of
+features that are off or whose package is gone. Groups are not written, and ids only for references
+between records: another memory makes its own. Anchors are files already.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class Exporter:
         self._written: set[str] = set()
 
     async def write(self, path: Path) -> int:
-        """Write a new file of mode 0600 and return how many lines it has; what cannot be written whole is removed."""
+        """Write a new file of mode 0600, or none after an error; return its number of lines."""
         file = await asyncio.to_thread(_opened, path)
         count = 0
         try:
@@ -125,7 +125,7 @@ class Exporter:
     def _graph_fields(
         self, named: Sequence[Node], facts: Sequence[Fact], nodes: Mapping[str, Node]
     ) -> dict[str, JSON]:
-        """Return the nodes of a line that no line before has, and its facts whose ends are known."""
+        """Return the nodes of a line that no earlier line has, and its facts with known ends."""
         ends = [nodes[end] for fact in facts for end in (fact.subject, fact.object) if end in nodes]
         new = {node.uuid: node for node in (*named, *ends) if node.uuid not in self._written}
         self._written |= new.keys()

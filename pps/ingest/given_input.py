@@ -1,4 +1,4 @@
-"""Nodes and facts as they stand in JSON, wherever it comes from: a tool's arguments, a line of an import."""
+"""Nodes and facts as JSON, in a tool's arguments or a line of an import."""
 
 from __future__ import annotations
 
@@ -24,9 +24,12 @@ from pps.core.time import CoarseTime, in_zone, read_imported, read_moment, zoned
 from pps.core.values import FactDraft, NodeDraft
 
 ZONE = "time_zone"
-"""Key of a validation's context: the zone of times that name none; None leaves them so, for the memory to read."""
+"""Key of a validation's context: the zone for times without one.
+
+The value None leaves such times naive; the memory then reads them in its own zone.
+"""
 EXPORTED = "exported"
-"""Key of a validation's context that stands for: from a file, which an earlier PPS may have written."""
+"""Key of a validation's context for input from a file, which an earlier PPS may have written."""
 
 
 def _moment(value: object, info: ValidationInfo) -> object:
@@ -43,7 +46,7 @@ def _moment(value: object, info: ValidationInfo) -> object:
 
 
 def _named(value: object) -> object:
-    """Return a pair of subject and relation as the text that stands for it."""
+    """Return a pair of subject and relation joined to a text, other values unchanged."""
     return " ".join(map(str, cast("list[object]", value))) if isinstance(value, list) else value
 
 
@@ -52,14 +55,16 @@ def described_time(description: str) -> WithJsonSchema:
     return WithJsonSchema(
         {
             "type": "string",
-            "description": f"{description} ISO 8601, local without an offset; a date alone stays that date.",
+            "description": (
+                f"{description} ISO 8601, local without an offset; a date alone stays that date."
+            ),
             INSTANT: True,
         }
     )
 
 
 def _day(value: object, info: ValidationInfo) -> object:
-    """Return the day of a time: of an instant its day in the zone of the context, of a month or year the first one."""
+    """Return the day of an instant in the context's zone, or the first day of a month or year."""
     if not isinstance(value, str):
         return value
     moment = _moment(value, info)
@@ -72,11 +77,11 @@ def _day(value: object, info: ValidationInfo) -> object:
 
 
 Day = Annotated[date, BeforeValidator(_day)]
-"""A day: ISO 8601 text of a date, of an instant (its day in the entity's zone) or of a month or year (its first day).
-Midnight is the day that it is written with, in whatever zone."""
+"""A day: ISO 8601 text of a date, of an instant (its day in the entity's zone), or of a month or
+year (its first day). Midnight stands for the day that it is written with, in any zone."""
 Moment = Annotated[datetime, BeforeValidator(_moment)]
-"""ISO 8601 text or a datetime, made aware. A date alone is a ``CoarseTime``, any other time without a zone is of that
-in the validation's context under ``ZONE``, the entity's."""
+"""ISO 8601 text or a datetime, made aware. A date alone is a ``CoarseTime``; another time without a
+zone is in the zone under ``ZONE`` in the validation's context, the entity's."""
 Name = Annotated[str, StringConstraints(min_length=1, max_length=bounds.MAX_NAME)]
 Tag = Annotated[str, StringConstraints(min_length=1, max_length=65)]
 Replaced = Annotated[
@@ -130,8 +135,8 @@ class FactInput(Input):
     invalidates: tuple[Replaced, ...] = Field(
         default=(),
         max_length=bounds.MAX_REPLACED,
-        description="Texts or ids of facts that this one replaces, or subject and relation, such as 'Ana LIVES_IN'; "
-        "they are closed, not erased.",
+        description="Texts or ids of facts that this one replaces, or subject and relation, "
+        "such as 'Ana LIVES_IN'; they are closed, not erased.",
     )
     kind: Literal["fact", "relation"] = Field(
         default="fact", description="'relation' for a link that is no sentence."

@@ -58,7 +58,7 @@ _Passages: TypeAlias = tuple[tuple[str, ...], Matrix]
 async def embedded(
     docs: Sequence[tuple[IndexDoc, str]], vectors: PassageVectors | None
 ) -> list[IndexDoc]:
-    """Return documents with the vectors of the texts beside them; without vectors if there is no model."""
+    """Return documents with the vectors of their texts; without vectors if there is no model."""
     if vectors is None:
         return [doc for doc, _ in docs]
     passages_of_each = await vectors.passages([text for _, text in docs])
@@ -148,7 +148,7 @@ class Window:
         return self.texts[self.place]
 
     def question_before(self) -> str:
-        """Return the last question of the turn before if somebody else asked it; this turn may answer it."""
+        """Return the last question of the previous turn, if another speaker asked it."""
         if not self.place:
             return ""
         before = self.texts[self.place - 1].turn
@@ -253,7 +253,7 @@ class EpisodeDocs:
     async def _fact_sentences(
         self, turns: Sequence[str], known: Mapping[str, Fact]
     ) -> dict[str, tuple[str, ...]]:
-        """Return turn → the sentences of the facts that it supports, past ones too: it did say them."""
+        """Return turn → the sentences of the facts that it supports, past facts too."""
         supported = await self._journal.facts_supported_by(turns)
         ids = {turn: facts[:MAX_FACTS] for turn, facts in supported.items()}
         wanted = list(dict.fromkeys(fact for facts in ids.values() for fact in facts))

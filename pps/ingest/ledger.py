@@ -70,7 +70,7 @@ class Bookkeeper:
         indexer: Indexer,
         missing: Callable[[], Awaitable[tuple[str, ...]]] | None = None,
     ) -> None:
-        """``missing`` returns what the server that the graph is published on lacks of its indexes."""
+        """``missing`` returns the missing indexes of the server on which the graph is published."""
         self._name = client.entity.name
         self._client = client
         self._journal = journal
@@ -100,7 +100,7 @@ class Bookkeeper:
         return Ledger(agreements, waiting, problems, await self._surroundings())
 
     async def stats(self, store: str, anchors: int) -> Stats:
-        """Return how much the memory holds; ``store`` and the number of ``anchors`` are known to who asks."""
+        """Return the sizes of the memory; ``store`` and the number of ``anchors`` are passed in."""
         journal = self._journal
         counts = await self._client.counts()
         text, vectors = await self._indexes.counts()
@@ -123,7 +123,7 @@ class Bookkeeper:
         )
 
     async def _truth(self) -> dict[ItemKind, set[str]]:
-        """Return the ids that both indexes should hold: of nodes, of facts (no relations), and of turns."""
+        """Return the ids that both indexes should have: of nodes, of facts, and of turns."""
         node_ids: set[str] = set()
         after = ""
         while nodes := await self._client.scan_nodes(after, _PAGE):
@@ -142,9 +142,10 @@ class Bookkeeper:
         return {"node": node_ids, "fact": fact_ids, "episode": turn_ids}
 
     async def _held(self, kind: ItemKind) -> tuple[set[str], set[str]]:
-        """Return the ids of a kind in the text index, and those in the vector index (the same without a model).
+        """Return the ids of a kind in the text index, and those in the vector index.
 
-        A record whose text has no vectors is not in it, unless they are to be made later, or never.
+        Without a model both are the same. A record without vectors is missing in the latter, unless
+        they are to be made later or never.
         """
         # Read before the indexes: vectors that are made meanwhile are then in them.
         states = self._journal.vector_states
@@ -199,7 +200,7 @@ class Bookkeeper:
         return comparisons, len(waiting)
 
     async def _compare_published(self, lagging: AbstractSet[str]) -> list[_Comparison]:
-        """Compare the graph that is published on Neo4j, where that answers; ``_surroundings`` says when it does not."""
+        """Compare the graph on Neo4j if that answers; ``_surroundings`` reports if it does not."""
         if self._indexer.publisher is None:
             return []
         try:

@@ -44,7 +44,8 @@ _KIN_STATED = tuple(
         rf"|named )?"
         rf"(?P<name>{words.TITLED_PERSON})(?=[.,!]|$| now\b)",
         rf"\b(?P<name>{words.PERSON}), my (?:[a-z]+ )?(?P<kin>{_OF_KIN})(?=[.,!]|$)",
-        rf"^(?P<name>{words.TITLED_PERSON}) is (?:now )?(?:my|our) (?:[a-z]+ )?(?P<kin>{_OF_KIN})\b(?!')",
+        rf"^(?P<name>{words.TITLED_PERSON}) is (?:now )?(?:my|our) (?:[a-z]+ )?"
+        rf"(?P<kin>{_OF_KIN})\b(?!')",
         rf"^(?P<name>{words.PERSON}) is (?P<of>{words.PERSON})'s (?:[a-z]+ "
         rf")?(?P<kin>{_OF_KIN})\b(?!')",
     )

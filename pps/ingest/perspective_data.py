@@ -1,4 +1,4 @@
-"""The features of turns, facts and nodes that perspectives find them by, made with their index entries."""
+"""The data by which perspectives find turns, facts and nodes, made with their index entries."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from pps.journal.links import holds
 from pps.journal.perspective_rows import FAILED, PerspectiveDatum
 
 VERSION = 4
-"""Of the rules by which features are made; where those of a memory are of another, all are made again."""
+"""Version of the rules; the data of a memory with another version is made again."""
 _MARK = "features"
 _PAGE = 500
 _RETRY_S = 30.0
@@ -28,7 +28,10 @@ _log = logging.getLogger(__name__)
 
 
 class PerspectiveData:
-    """Makes and keeps the features of one entity. One that fails is marked, and keeps nothing else waiting."""
+    """Makes and stores the perspective data of one entity.
+
+    An item whose data fails is marked and retried later; it does not hold up others.
+    """
 
     def __init__(
         self, client: IsolatedGraphitiClient, journal: Journal, vectors: PassageVectors | None
@@ -40,7 +43,7 @@ class PerspectiveData:
     async def nodes(
         self, ids: Sequence[str], nodes: Sequence[Node], texts: Mapping[str, str]
     ) -> None:
-        """Keep the features of the nodes that there are of some ids: of their names and of what records say."""
+        """Store the data of nodes, from names and records' texts; drop that of other ``ids``."""
         words = {
             node.uuid: "\n".join((node.name, *node.aliases, texts.get(node.uuid) or node.summary))
             for node in nodes
@@ -48,7 +51,7 @@ class PerspectiveData:
         await self._write("node", ids, words)
 
     async def facts(self, ids: Sequence[str], facts: Sequence[Fact]) -> None:
-        """Keep those of the facts that hold; a past one is found by its words and its meaning alone."""
+        """Store the data of facts that hold; past facts are found by words and vectors alone."""
         moment = self._journal.now()
         texts = {
             fact.uuid: fact.text for fact in facts if fact.kind == "fact" and holds(fact, moment)
@@ -56,15 +59,16 @@ class PerspectiveData:
         await self._write("fact", ids, texts)
 
     async def turns(self, ids: Sequence[str], turns: Sequence[Turn]) -> None:
-        """Keep those of the turns that there are of some ids."""
+        """Store the data of turns; drop that of other ``ids``."""
         texts = {turn.uuid: turn.content for turn in turns}
         statements = await asyncio.to_thread(_statement_data, turns)
         await self._write("episode", ids, texts, statements)
 
     async def mend(self, draining: asyncio.Lock) -> float | None:
-        """Make what is missing: all of a memory of other rules, and what failed; return in how many seconds to retry.
+        """Make missing data: all of it after a change of the rules, and data that failed.
 
-        ``draining`` is held for each page: nothing changes between its reading and its writing.
+        Return the seconds until the next retry, None if nothing failed. ``draining`` is held for
+        each page, so that nothing changes between its reading and its writing.
         """
         if await self._journal.get_meta(_MARK) != self._rules():
             async for kind, ids in self._all():
@@ -78,7 +82,7 @@ class PerspectiveData:
         return _RETRY_S if failed and await self._journal.perspective_data.failed() else None
 
     async def made(self) -> None:
-        """Note that all are made, by these rules."""
+        """Note that the data of the whole memory is made by the present rules."""
         await self._journal.set_meta(_MARK, self._rules())
 
     async def _all(self) -> AsyncGenerator[tuple[ItemKind, list[str]]]:
@@ -120,7 +124,7 @@ class PerspectiveData:
         await self._journal.perspective_data.put(ids, [*data, *statements])
 
     async def _cause_data(self, kind: ItemKind, texts: Mapping[str, str]) -> list[PerspectiveDatum]:
-        """Return the vectors of causes and effects, shape (pairs, 2, dimension), as half-precision numbers."""
+        """Return the vectors of causes and effects, float16 of shape (pairs, 2, dimension)."""
         pairs_of = {item: causal_pairs(text) for item, text in texts.items()}
         pairs_of = {item: pairs for item, pairs in pairs_of.items() if pairs}
         if self._vectors is None or not pairs_of:

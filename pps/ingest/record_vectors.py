@@ -1,7 +1,7 @@
-"""What a record is found by, and when that is embedded: at once, when the worker is idle, or never.
+"""The searchable text of a record, and when it is embedded: at once, in idle time, or never.
 
-A record is saved whatever the model does. Its vectors follow, and a change that leaves the words that it is found by
-as they were costs no call.
+A record is saved even if the model fails; its vectors follow. A change that leaves the searchable
+text as it was costs no call of the model.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from pps.journal.journal import Journal
 from pps.models.protocols import Embedder, Matrix
 
 MAX_TEXT = 6_000
-"""Most characters of what a record is found by."""
+"""Most characters of a record's text that are embedded."""
 AT_ONCE: frozenset[Priority] = frozenset(("P0", "P1", "P2"))
-"""Priorities whose records are embedded as they are written; P3 and P4 wait until the worker is idle."""
+"""Priorities of records that are embedded at once; P3 and P4 wait until the worker is idle."""
 LONGEST_WAIT_S = 60.0
-"""How long those wait at most while it is not."""
+"""Most seconds that records of P3 and P4 wait for an idle worker."""
 BACKOFF_S = (5.0, 30.0, 180.0)
-"""Waits before each of the three times that a failed embedding is tried again."""
+"""Seconds before each of the three retries of a failed embedding."""
 DRIFT = 0.1
-"""A change of the cosine above which a vector has drifted."""
+"""A vector has drifted if 1 - cosine is above this."""
 _MAX_ERROR_CHARS = 300
 _Passages: TypeAlias = tuple[tuple[str, ...], Matrix]
 _OWN_LINES = ("title", "summary")
 
 
 def full_text(kind: KindSpec, title: str, summary: str, fields: Mapping[str, JSON]) -> str:
-    """Return the text that a record is found by: a labelled line each of what it says.
+    """Return the searchable text of a record: a labelled line for each of its values.
 
     Kind and title, the summary, the kind's ``embed`` fields in their order, then every other
     field of text unless the pack switches it off, then the description. Fields without a value
@@ -56,13 +56,13 @@ def full_text(kind: KindSpec, title: str, summary: str, fields: Mapping[str, JSO
 
 
 def embedding_text(kind: KindSpec, title: str, summary: str, fields: Mapping[str, JSON]) -> str:
-    """Return the first ``MAX_TEXT`` characters of ``full_text``: what a record's vectors are made of."""
+    """Return the first ``MAX_TEXT`` characters of ``full_text``, which are embedded."""
     return full_text(kind, title, summary, fields)[:MAX_TEXT]
 
 
 @dataclass(frozen=True, slots=True)
 class Drifted:
-    """A record whose vector is not what the model makes of its words now; ``change`` is 1 - cosine, above ``DRIFT``."""
+    """A record whose indexed vector has drifted; ``change`` is 1 - cosine to a new vector."""
 
     id: str
     kind: str
@@ -72,14 +72,14 @@ class Drifted:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _RecordText:
-    """A record with what it is found by.
+    """A record with its searchable text.
 
     Attributes:
-        words: All its words.
-        text: Their beginning, which is embedded.
-        hash: Of ``text``.
-        state: Of which text its vectors in the index are; without a hash if there are none.
-        stored: The state as the journal has it; None if it has none.
+        words: The whole text.
+        text: Its beginning, which is embedded.
+        hash: Hash of ``text``.
+        state: The text of its vectors in the index, as a hash; without one if it has no vectors.
+        stored: The state in the journal; None if it has none.
     """
 
     node: Node
@@ -91,7 +91,7 @@ class _RecordText:
     stored: VectorState | None
 
     def docs(self) -> tuple[IndexDoc, IndexDoc]:
-        """Return its documents, by name and by what it says; they keep the vectors of the index."""
+        """Return its documents, one of the name and one of the text; they keep indexed vectors."""
         at = micros(self.node.created_at)
         title = " · ".join((self.node.name, *self.node.aliases))
         keeps = self.priority != "none"
@@ -103,13 +103,13 @@ class _RecordText:
 
 
 class RecordVectors:
-    """Makes the index entries of one entity's records, and keeps account of their vectors.
+    """Makes the index entries of one entity's records, and notes the state of their vectors.
 
     Args:
-        kinds: Those of the entity's packs.
-        journal: Keeps of which text each record's vectors are.
-        indexes: Where the vectors lie.
-        vectors: None when there is no model.
+        kinds: The kinds of the entity's packs.
+        journal: Stores the hash of the text of each record's vectors.
+        indexes: Hold the vectors.
+        vectors: Makes vectors; None without a model.
     """
 
     def __init__(
@@ -128,9 +128,9 @@ class RecordVectors:
         return self._vectors.embedder if self._vectors else None
 
     async def docs(self, records: Sequence[tuple[Node, str]]) -> list[IndexDoc]:
-        """Return the documents of records and their summaries; with vectors where they are made now.
+        """Return the documents of records, with the vectors that are made now.
 
-        Where they are made later, failed or are those that are there already, what is there stays.
+        Vectors that are made later, failed or are unchanged stay as they are in the index.
         """
         texts = await self._texts_of(records)
         if self._vectors is None:
@@ -167,7 +167,7 @@ class RecordVectors:
         return docs
 
     async def texts(self, records: Sequence[tuple[Node, str]]) -> list[tuple[IndexDoc, str]]:
-        """Return the documents of records, each with the text that its vectors are of."""
+        """Return the documents of records, each with the text of its vectors."""
         pairs: list[tuple[IndexDoc, str]] = []
         for text in await self._texts_of(records):
             named, described = text.docs()
@@ -175,28 +175,28 @@ class RecordVectors:
         return pairs
 
     async def applied(self) -> None:
-        """Note the vectors that are in the index now: before that they would be missed after a crash."""
+        """Note vectors that are in the index now; noted earlier, a crash could lose them."""
         states = list(self._made.values())
         self._made = {}
         if states:
             await self._states.put(states)
 
     def not_applied(self) -> None:
-        """Let what was made for an index that failed be made again."""
+        """Drop the notes of vectors whose index failed, so that they are made again."""
         self._made.clear()
 
     async def gone(self, nodes: set[str]) -> None:
-        """Drop the account of nodes that are not there any more."""
+        """Drop the states of nodes that are gone."""
         if nodes:
             await self._states.drop(nodes)
 
     async def begin_anew(self) -> None:
-        """Let every vector be made anew."""
+        """Drop all states, so that every vector is made anew."""
         self.not_applied()
         await self._states.clear()
 
     async def take(self, limit: int) -> list[str]:
-        """Return records whose time to be embedded has come; the next ``docs`` embeds them."""
+        """Return records that are due to be embedded; the next ``docs`` embeds them."""
         if self._vectors is None or not self.kinds.by_name:
             return []
         self._waits_since = None
@@ -204,7 +204,7 @@ class RecordVectors:
         return sorted(self._taken)
 
     async def next_s(self) -> float | None:
-        """Return in how many seconds the next is due; None when none waits."""
+        """Return the seconds until the next record is due; None if none waits."""
         due = await self._states.next_due() if self._vectors and self.kinds.by_name else None
         return None if due is None else max(0.0, (due - now()).total_seconds())
 
@@ -213,7 +213,7 @@ class RecordVectors:
         return since is not None and now() - since > timedelta(seconds=LONGEST_WAIT_S)
 
     async def problems(self, name: str) -> list[str]:
-        """Return what to do about the records of an entity that are tried no more; empty when there are none."""
+        """Return advice about records whose embedding was given up; empty if there are none."""
         failed = await self._states.failed()
         if not failed:
             return []
@@ -249,7 +249,7 @@ class RecordVectors:
         return len(compared), drifted
 
     async def _texts_of(self, records: Sequence[tuple[Node, str]]) -> list[_RecordText]:
-        """Return what records are found by."""
+        """Return the records with their searchable texts and states."""
         stored = await self._states.of([node.uuid for node, _ in records])
         embedded: set[str] = set()
         if self._vectors is not None and stored:
@@ -279,9 +279,9 @@ class RecordVectors:
     async def _embed(
         self, vectors: PassageVectors, texts: Sequence[_RecordText]
     ) -> tuple[dict[tuple[str, str], _Passages], list[VectorState]]:
-        """Return passages and vectors by collection and owner, and the states of those that failed.
+        """Return passages and vectors by collection and owner, and the states of failed records.
 
-        One that failed before is embedded alone: it may be what the others failed for.
+        A record that failed before is embedded alone: it may be what made the others fail.
         """
         first_tries = [text for text in texts if not text.state.failures]
         groups = [first_tries] if first_tries else []
@@ -307,7 +307,7 @@ class RecordVectors:
 
 
 def _embed_first_passages(embedder: Embedder, texts: Sequence[str]) -> Matrix:
-    """Return the vector of each text's first passage, past what is kept of earlier calls: that is what is doubted."""
+    """Return a new vector of each text's first passage, without the cache, which may be wrong."""
     return embedder.embed_passages([embedder.split(text)[0] for text in texts])
 
 
