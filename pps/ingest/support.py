@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 
 from pps.core.text import fold
-from pps.core.values import Fact, Turn
+from pps.core.values import Fact
 from pps.ingest.batch import Batch
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.entries import Job
@@ -188,7 +188,7 @@ async def load_old_words(
             ),
             tuple(mentioned.get(turn, ())),
             tuple(node for node in mentioned.get(turn, ()) if node in alone),
-            _extends(before[turn], retried[turn]),
+            retried[turn].content.startswith(before[turn].rstrip("\n") + _PARAGRAPH),
             frozenset(closed),
         )
         for turn in changed
@@ -239,7 +239,3 @@ async def _alone(
         for end in (fact.subject, fact.object)
     }
     return set(once) - joined
-
-
-def _extends(before: str, turn: Turn) -> bool:
-    return turn.content.startswith(before.rstrip("\n") + _PARAGRAPH)
