@@ -123,10 +123,11 @@ class Worker:
     def waits_for(self) -> tuple[str, ...]:
         """The reasons why work cannot go on for now, a sentence each."""
         full = self._failing.full_disk()
+        is_reader_away = self.reader is not None and bool(self.reader.away)
         failed = [
             f"the {breaker.name} failed, {breaker.why}"
             for breaker in self._rules.breakers.open()
-            if breaker.name != "extractor" or not self._is_reader_away
+            if breaker.name != "extractor" or not is_reader_away
         ]
         reasons = (
             self._trouble,
@@ -135,10 +136,6 @@ class Worker:
             *failed,
         )
         return tuple(filter(None, reasons))
-
-    @property
-    def _is_reader_away(self) -> bool:
-        return self.reader is not None and bool(self.reader.away)
 
     @property
     def outage(self) -> bool:
