@@ -149,7 +149,8 @@ class Forgetter:
             NotFound: An id is not of this entity; nothing was changed.
             StoreConflict: A job did not end in time; nothing was changed, try again.
         """
-        _check_number(ids)
+        if not 1 <= len(dict.fromkeys(ids)) <= MAX_IDS:
+            raise InvalidRequest("ids", f"give 1 to {MAX_IDS} ids")
         if dry_run:
             plan, rows, mentions = await self._checked(ids, check, softly, along)
             items = await self._items(plan)
@@ -647,11 +648,6 @@ class Forgetting:
         """
         await self._forgetter.whole([])
         return await self._forgetter.restore(id, self._check)
-
-
-def _check_number(ids: Sequence[str]) -> None:
-    if not 1 <= len(dict.fromkeys(ids)) <= MAX_IDS:
-        raise InvalidRequest("ids", f"give 1 to {MAX_IDS} ids")
 
 
 def _lines(plan: Plan, items: Sequence[ShownItem]) -> tuple[str, ...]:
