@@ -173,7 +173,7 @@ class Revisions:
     async def history(
         self, id: str, *, limit: int = 20, newest: int | None = None
     ) -> list[HistoryEntry]:
-        """Return the versions of a record or a turn, newest first, each with what it changed.
+        """Return the versions of a record or a turn, newest first, each with its diff.
 
         Args:
             id: Of a record, of its source, or of a turn.
@@ -350,8 +350,14 @@ def _entries(versions: Sequence[Version], limit: int) -> list[HistoryEntry]:
 
 
 def _diff(old: Version, new: Version) -> str:
-    names = f"version {old.number}", f"version {new.number}"
-    return "\n".join(difflib.unified_diff(_lines(old), _lines(new), *names, lineterm=""))
+    lines = difflib.unified_diff(
+        _lines(old),
+        _lines(new),
+        fromfile=f"version {old.number}",
+        tofile=f"version {new.number}",
+        lineterm="",
+    )
+    return "\n".join(lines)
 
 
 def _lines(version: Version) -> list[str]:
