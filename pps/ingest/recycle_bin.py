@@ -247,7 +247,8 @@ class RecycleBin:
 
     async def taken(self, plan: Plan, softly: Softly) -> Binned:
         """Return a row with everything that a plan removes; nothing is changed."""
-        client, journal = self._client, self._journal
+        client = self._client
+        journal = self._journal
         facts = await self._without_closings([*plan.facts, *plan.weakened])
         mentioned = await client.mentioned_nodes(plan.turns)
         mentioning = await client.episodes_of_nodes(plan.nodes)
