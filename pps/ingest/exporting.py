@@ -48,7 +48,7 @@ class Exporter:
             async for line in self.lines():
                 file.write(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n")
                 count += 1
-            await asyncio.to_thread(_finished, file)
+            await asyncio.to_thread(_flush_and_close, file)
         except OSError as error:
             await asyncio.to_thread(_removed, file, path)
             raise StoreError(f"{path}: cannot be written ({error.strerror})") from error
@@ -169,7 +169,7 @@ def _opened(path: Path) -> TextIO:
     return os.fdopen(descriptor, "w", encoding="utf-8")
 
 
-def _finished(file: TextIO) -> None:
+def _flush_and_close(file: TextIO) -> None:
     file.flush()
     os.fsync(file.fileno())
     file.close()
