@@ -89,7 +89,9 @@ def looks_random(value: str) -> bool:
     long.
     """
     runs = [run for run in _RUN.findall(value) if len(run) >= _LEAST_RUN]
-    return any(_mixed(run) and entropy_bits(run) >= _LEAST_ENTROPY_BITS for run in runs)
+    return any(
+        _mixes_letters_and_digits(run) and entropy_bits(run) >= _LEAST_ENTROPY_BITS for run in runs
+    )
 
 
 def entropy_bits(value: str) -> float:
@@ -98,7 +100,7 @@ def entropy_bits(value: str) -> float:
     return -sum(count / size * math.log2(count / size) for count in Counter(value).values())
 
 
-def _mixed(run: str) -> bool:
+def _mixes_letters_and_digits(run: str) -> bool:
     digits = sum(char.isdigit() for char in run)
     return digits >= 2 and digits < len(run) - 1
 
@@ -203,11 +205,11 @@ _LEFT_OUT = frozenset(
 )
 _END = r"""(?:[\x60'"\s;]|\\[nr]|$)"""
 _ANY_END = r"(?:[^\w+/=-]|\\[nr]|$)"
-"""What ends a key in prose too: a full stop, a bracket, a comma."""
+"""``_END`` for prose: a full stop, a bracket or a comma ends a key too."""
 _DISCORD = ("MD", "MT", "Mj", "Mz", "ND", "NT", "Nj", "Nz", "OD", "OT")
-"""How two digits, with which such a token begins, look in base 64."""
+"""Starts of a token of Discord: base 64 of two digits."""
 _PART = "[A-Za-z0-9_=-]"
-"""A letter of a JSON Web Token."""
+"""A character of a JSON Web Token."""
 _PEM = r"-----BEGIN (?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----"
 _PEM_END = re.compile(
     r"(?:[\s\\nr>]{0,8}[A-Za-z0-9+/=]{1,80})?[\s\\nr>]{0,8}-----END [A-Z0-9 ]{0,60}-----"
@@ -222,7 +224,7 @@ def known_keys() -> tuple[Detector, ...]:
 
 
 def _private_keys() -> tuple[Detector, ...]:
-    # A secret is the whole block, or what is there of one that was cut off.
+    # The secret is the whole block, or the rest of one that was cut off.
     lines = r"(?:(?:[\s>]|\\[rn]){0,8}(?:[A-Za-z-]{4,20}: [^\n]{0,100}|[A-Za-z0-9+/=]{20,}))"
     short = r"(?:(?:[\s>]|\\[rn]){1,4}[A-Za-z0-9+/]{1,19}(?:={1,2}|(?=\s*\Z)))?"
     return (
@@ -234,7 +236,7 @@ def _private_keys() -> tuple[Detector, ...]:
 
 
 def _vendors_keys() -> tuple[Detector, ...]:
-    """Return detectors of keys that are told by their beginning, or by what they are made of."""
+    """Return detectors of keys with a vendor's prefix or form."""
     alone = r"(?<![A-Za-z0-9_-])"
     starts = dict.fromkeys(_WORDS, alone)
     return (
