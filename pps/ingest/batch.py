@@ -1,4 +1,4 @@
-"""One batch of turns on its way into the graph: what is new, what changes, what was left out.
+"""One batch of turns on its way into the graph: additions, changes and omissions.
 
 A batch overlays the graph: a later turn of the batch sees the nodes and facts of an earlier one.
 """
@@ -21,7 +21,7 @@ from pps.journal.tie_rows import Ties
 
 @dataclass(slots=True)
 class TurnOutcome:
-    """What one turn brought: the counts and omissions of its receipt."""
+    """The counts and omissions of one turn, for its receipt."""
 
     nodes: int = 0
     facts: int = 0
@@ -134,7 +134,7 @@ class Batch:
         self.note_stated(fact)
 
     def note_stated(self, fact: Fact) -> None:
-        """Let a fact be found by what it joins."""
+        """Register a fact under its subject, relation and object."""
         self.stated.setdefault((fact.subject, fact.relation, fact.object), {})[fact.uuid] = None
 
     def alike(self, subject: str, relation: str, object_: str) -> list[Fact]:

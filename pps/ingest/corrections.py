@@ -1,4 +1,4 @@
-"""What puts right what was just said: "Actually no, it's Turin.", "I meant Tuesday"."""
+"""Corrections of the sentence before: "Actually no, it's Turin.", "I meant Tuesday"."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ _NAMED: tuple[_Reader, ...] = (
     (_read_whole_product, _PRODUCT_RELATIONS),
     (_read_whole_name, _NAME_RELATIONS),
 )
-"""What counts only after "it's" or "I meant": "Oh no, Jon!" corrects nothing."""
+"""Readers that apply only after "it's" or "I meant": "Oh no, Jon!" corrects nothing."""
 _AFTER_IS: tuple[_Reader, ...] = (*_NAMED, (_read_whole_thing, ("FAVOURITE_*",)))
 _AFTER_MEANT: tuple[_Reader, ...] = (*_NAMED, (_read_whole_thing, _ANY_SINGLE_VALUED))
 _BY_VERB: tuple[tuple[str, _Reader], ...] = (
@@ -99,10 +99,10 @@ _BY_VERB: tuple[tuple[str, _Reader], ...] = (
 
 
 def read_correction(sentence: Sentence) -> CorrectionDraft | None:
-    """Return what puts right what was said before.
+    """Return the correction of an earlier sentence; None if the sentence is none.
 
-    "Actually no, it's Turin" does, "I meant cortado", and of somebody else "Wait, no: she works at
-    Ericsson".
+    "Actually no, it's Turin" is one, "I meant cortado", and about another person "Wait, no: she
+    works at Ericsson".
     """
     match = _CORRECTS.match(sentence.text)
     if match is None:

@@ -1,4 +1,4 @@
-"""Drift: whether a model still makes of records what it made of them, asked for or by the clock."""
+"""Drift: compare records' vectors with new ones of the model, on request or on a schedule."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from pps.journal.journal import Journal
 PRIORITIES: tuple[Priority, ...] = ("P0", "P1", "P2", "P3", "P4")
 WEEKLY: tuple[Priority, ...] = ("P0", "P1")
 EVERY = ((WEEKLY, timedelta(days=7)), (PRIORITIES[2:], timedelta(days=30)))
-"""How often the records of which priorities are looked at, where ``drift = "scheduled"`` is set."""
+"""(priorities, interval) of the comparisons under the setting ``drift = "scheduled"``."""
 PAUSE_S = 1.0
-"""Between two pages of a scheduled look, so that what comes in waits for none."""
+"""Pause between two pages of a scheduled comparison, so that writes need not wait."""
 _PAGE = 100
 _MOST_REPORTED = 200
 _LAST_LOOK_KEY = "drift_at:{}"
@@ -29,7 +29,7 @@ _RESULT_KEY = "drift_found:{}"
 
 @dataclass(frozen=True, slots=True)
 class DriftReport:
-    """How many records were compared, and those whose vectors drifted, most first, 200 at most."""
+    """The number of compared records, and up to 200 that drifted, the most drifted first."""
 
     compared: int
     drifted: tuple[Drifted, ...]

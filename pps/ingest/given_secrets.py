@@ -27,7 +27,7 @@ _FILLED_IN = re.compile(
     r"|[\[({]*[A-Za-z_]\w*(?:\.\w+)*[(\[{](?:[\"')\]}]|[A-Za-z_][\w.]*(?:[\"')\],(=]|\Z)|\Z)"
     r"|[\[({]*[a-z_]+[0-9]*(?:\.\w+)+|[\[({]*[A-Za-z_]\w*[),\]};](?!\w)|[()\[\]{},;:.]"
 )
-"""How a value begins that stands for another: a variable, a placeholder, code that looks it up."""
+"""Start of a stand-in for a value: a variable, a placeholder, code that looks the value up."""
 
 
 def given_secrets() -> tuple[Detector, ...]:
@@ -191,7 +191,7 @@ def _has_letters(value: str) -> bool:
 
 
 def _opens_a_session(cookies: str) -> bool:
-    """Tell whether one of some cookies may be a key: what it looks like, or is called, says so."""
+    """Tell whether one of the cookies may be a key, by its value or its name."""
     return looks_random(cookies) or _SESSION.search(cookies) is not None
 
 

@@ -35,11 +35,11 @@ COLLECTIONS: Mapping[ItemKind, tuple[str, ...]] = {
 WINDOW_TURNS = 2
 """Turns before and after that share a window, within one session."""
 FADING = 0.5
-"""What a neighbour's vector weighs in a window's, for each step that it is away."""
+"""Factor on the weight of a neighbour's vector in a window, for each turn of distance."""
 MAX_FACTS = 16
-"""Most facts of one turn that it is found by."""
+"""Most facts of a turn that its documents hold."""
 _MAX_QUESTION_CHARS = 400
-"""Characters of a question, from its end, that the turn after it is found by."""
+"""Most characters of a question, from its end, in the document of the turn after it."""
 _DAY_FORMAT = "%d %B %Y"
 _MONTH_FORMAT = "%B %Y"
 _YEAR_FORMAT = "%Y"

@@ -256,7 +256,7 @@ class Bookkeeper:
         return f"`pps reindex {name}` mends it"
 
     async def _surroundings(self) -> tuple[str, ...]:
-        """Return what stands in the way of publishing, and what the server lacks of its indexes."""
+        """Return the problems of publishing, and the missing indexes of the server."""
         if self._indexer.publisher is None:
             return ()
         problems = (await self._indexer.publisher.state()).problems()

@@ -1,4 +1,4 @@
-"""JSON that other programs wrote: what is missing, or of another type, is read as empty."""
+"""JSON of other programs: a field that is missing or of another type reads as empty."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How hard stores and models are pressed: backoff, breakers, places for readings.
+"""Limits on the load of stores and models: backoff, breakers, places for readings.
 
 The wait after the n-th failure is uniform in ``[0, min(longest, first * 2 ** (n - 1))]``:
 tenacity's ``wait_random_exponential``, the "full jitter" of Brooker, "Exponential backoff and

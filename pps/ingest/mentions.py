@@ -97,7 +97,7 @@ def _line(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class NameMentions:
-    """Everything that says some names, each item in words."""
+    """All items that have one of the names, each with its text."""
 
     names: tuple[str, ...]
     turns: tuple[ShownItem, ...] = ()
@@ -106,11 +106,11 @@ class NameMentions:
     anchors: tuple[ShownItem, ...] = ()
 
     def ids(self, kinds: Iterable[MentionKind]) -> list[str]:
-        """Return the ids of the items of some kinds."""
+        """Return the ids of the items of the given kinds."""
         return [item.id for kind in kinds if kind != "copies" for item in self._of(kind)]
 
     def without(self, ids: Collection[str]) -> NameMentions:
-        """Return what is left when some items go."""
+        """Return a copy without the items of the given ids."""
 
         def left(items: tuple[ShownItem, ...]) -> tuple[ShownItem, ...]:
             return tuple(item for item in items if item.id not in ids)

@@ -1,4 +1,4 @@
-"""People and animals that a clause names: as somebody's, as had by somebody, as the speaker."""
+"""People and animals that a clause names: "my sister Ana", "a dog named Rex", the speaker."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pps.ingest.sentences import Sentence
 
 
 def subject_named(who: str, speaker: str) -> str:
-    """Return the name of the subject of a clause; empty for what is nobody's name."""
+    """Return the name of a clause's subject; empty if it is not a name."""
     lowered = who.lower()
     if lowered in ("i", "we", "my", "our"):
         return speaker
@@ -80,7 +80,7 @@ _NAMED_ONE = tuple(
 
 
 def named_people(clause: str, speaker: str, *, only_in_passing: bool) -> ClauseReading:
-    """Return whom a clause names as somebody's: "my sister Ana", "my dog Rex"."""
+    """Return the people and animals named after their owner: "my sister Ana", "my dog Rex"."""
     states: list[Triple] = []
     ends: list[Triple] = []
     for pattern in (_KIN_IN_PASSING, *(() if only_in_passing else _KIN_STATED)):
@@ -103,7 +103,7 @@ def named_people(clause: str, speaker: str, *, only_in_passing: bool) -> ClauseR
 
 
 def owned_by_name(clause: str, speaker: str) -> ClauseReading:
-    """Return whom somebody has by name: "a sister named Rosa", "two dogs, Pixel and Byte"."""
+    """Return people and animals that a person has: "a sister named Rosa", "two dogs, Pix and Bo"."""
     for pattern in _NAMED_ONE:
         match = pattern.match(clause)
         who = subject_named(match["who"], speaker) if match else ""

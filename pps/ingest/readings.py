@@ -1,4 +1,4 @@
-"""What a clause gives: the facts that it states and the facts that it ends."""
+"""The reading of a clause: the facts that it states and the facts that it ends."""
 
 from __future__ import annotations
 
@@ -7,11 +7,12 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Triple:
-    """What a clause states or ends; an empty end of an ending is any node.
+    """A statement of a clause, or an ending of facts.
 
     Attributes:
-        relations: One of a statement, those that end of an ending.
-        object_kind: Kind of the object's node where the words tell it.
+        subject, object: Names of nodes; in an ending, an empty name stands for any node.
+        relations: The relation of a statement, or the relations that an ending ends.
+        object_kind: Kind of the object's node if the clause shows it, else "".
     """
 
     subject: str
@@ -22,7 +23,7 @@ class Triple:
 
 @dataclass(frozen=True, slots=True)
 class ClauseReading:
-    """What a clause gives: the facts that it states, the facts that it ends."""
+    """The facts that a clause states, and the facts that it ends."""
 
     states: tuple[Triple, ...] = ()
     ends: tuple[Triple, ...] = ()

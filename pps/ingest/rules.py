@@ -1,10 +1,10 @@
-"""*rules* extraction: what a person's sentences plainly state and end; silent when in doubt.
+"""*rules* extraction: facts that a person's sentences plainly state or end; none when in doubt.
 
 Offline and deterministic.
 
-A fact's text is the sentence, and a date in it its ``valid_at``, read against the turn's own wall
-clock. What the sentences may say is data: ``rule_families``. All phrasings are looked for at once
-(an RE2 set), in time linear in the clause.
+A fact's text is the sentence; a date in it, read by the turn's own wall clock, is its ``valid_at``.
+The phrasings are data: ``rule_families``. All of them are matched at once by an RE2 set, in time
+linear in the clause.
 """
 
 from __future__ import annotations
@@ -417,7 +417,7 @@ def _owned_by(name: str, speaker: str) -> str:
 
 
 def _plans_of(event: str) -> Iterator[str]:
-    """Yield what a plan is called that an event is: "flight to Oslo" is also "fly to Oslo"."""
+    """Yield the names of the plan for an event: "flight to Oslo" is also "fly to Oslo"."""
     bare = event.removeprefix(words.MINE)
     yield bare
     journey = _JOURNEY.fullmatch(bare)
@@ -519,7 +519,7 @@ _MAY_STATE = re.compile(
 )
 
 
-# Drafts of what was read
+# Drafts of the readings
 
 
 def _fact(triple: Triple, text: str, dated: str, at: datetime) -> FactDraft | None:

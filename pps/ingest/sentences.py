@@ -1,4 +1,4 @@
-"""Sentences and clauses of what a person writes, and which of them state something plainly.
+"""Sentences and clauses of a person's text, and which of them state something plainly.
 
 Questions, quotes, code, pasted documents, reports of what others say, conditions and guesses state
 nothing. A clause comes with its contractions spelled out and without what leads in ("Hey", "By the
@@ -195,7 +195,7 @@ def read_sentences(content: str) -> Iterator[Sentence]:
 
 
 def is_reported(text: str) -> bool:
-    """Tell whether words are somebody else's, or hold only under a condition."""
+    """Tell whether a text reports another person's words, or holds only under a condition."""
     return _REPORTED.search(text) is not None
 
 

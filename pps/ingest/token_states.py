@@ -21,12 +21,12 @@ _log = logging.getLogger(__name__)
 
 
 def has_states(turn: Turn) -> bool:
-    """Tell whether a turn has token states: what tools did has none."""
+    """Tell whether a turn has token states; turns of tools have none."""
     return turn.role != "tool"
 
 
 def compared_text(turn: Turn) -> str:
-    """Return what a turn's states are made of: its words, with its speaker where it names one."""
+    """Return the text of a turn's states: its content, after its actor if it has one."""
     return spoken(turn) if turn.actor else turn.content
 
 

@@ -241,7 +241,7 @@ _CODEX_LINES = frozenset(
 _CODEX_CONTEXT = re.compile(
     r"\s*(?:<([a-z_]+)>.*</\1>\s*\Z|# AGENTS\.md instructions\b)", re.DOTALL
 )
-"""What Codex puts before a prompt in the person's name: instructions, surroundings, skills."""
+"""Text that Codex adds in front of a person's prompt: instructions, context, skills."""
 
 
 def is_codex(entry: JSONEntry) -> bool:
@@ -251,7 +251,7 @@ def is_codex(entry: JSONEntry) -> bool:
 
 
 def read_codex(source: Source) -> Iterator[Read]:
-    """Yield what was said and done in one rollout of Codex, one JSON line an event."""
+    """Yield the messages and tool calls of one rollout of Codex, one JSON line an event."""
     session = _CodexSession(PurePath(source.name).stem)
     for line in objects(source):
         if isinstance(line, Unreadable):

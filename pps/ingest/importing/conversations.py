@@ -18,7 +18,7 @@ _LINE = 300
 _ROLES = {"human": "user", "user": "user", "assistant": "assistant"}
 _CANVAS = "canmore.create_textdoc"
 _CITED = re.compile(r"\ue200(?:file)?cite\ue202[^\ue200\ue201]*\ue201|【[\d:]{1,20}†[^【】]*】")
-"""Where an answer pointed at a page that it had found: a mark without words."""
+"""The mark of an answer's citation of a page; it has no text of its own."""
 
 
 def is_of_chatgpt(entry: JSONEntry) -> bool:
@@ -164,13 +164,13 @@ def _custom_instructions(message: JSONEntry) -> str:
 
 
 def _canvas(content: JSONEntry) -> str:
-    """Return title and text of a document of the canvas; both empty if it cannot be read."""
+    """Return the text of a canvas document under its title; empty if it cannot be read."""
     document = JSONEntry.loaded(_words(content))
     return _with_heading(document.text("name") or "canvas", document.text("content"))
 
 
 def _words(content: JSONEntry) -> str:
-    """Return the words of a message; what is no text is named where it stands."""
+    """Return the text of a message; other parts are named in their place, such as "[image]"."""
     texts: list[str] = []
     for part in content.values("parts"):
         entry = JSONEntry.of(part)

@@ -119,7 +119,7 @@ def read_lines(path: Path) -> Iterator[tuple[str, RememberOptions]]:
 
 @dataclass(frozen=True, slots=True)
 class Format:
-    """A format: what it is called, how it is read, and the endings of its files."""
+    """A format: its names, its reader and the suffixes of its files."""
 
     name: str
     title: str

@@ -52,7 +52,7 @@ _TITLED = re.compile(r"\ufeff?---\n(?:(?!---).*\n)*?title\s*:")
 """Front matter with a title."""
 _HASHTAG = re.compile(r"(?<!\S)#([^\s#]+)")
 _DATED_NAME = re.compile(r"(\d{4})([-_. ]?)(\d{2})\2(\d{2})(?!\d)")
-"""How daily notes are called: ``2026-03-05``, ``2026_03_05 Standup``, ``20260305``."""
+"""Names of daily notes: ``2026-03-05``, ``2026_03_05 Standup``, ``20260305``."""
 _EMBEDDED = re.compile(r"!\[\[[^\[\]]*\]\]")
 _CODE = re.compile(r"^(```|~~~).*?^\1\s*$|`[^`\n]*`", re.DOTALL | re.MULTILINE)
 """Code, in which ``[[ … ]]`` is a test of the shell and no link."""

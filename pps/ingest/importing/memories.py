@@ -1,4 +1,4 @@
-"""What other memories kept: mem0's memories and relations, and a Graphiti graph as JSON."""
+"""Memories of other systems: mem0's memories and relations, and a Graphiti graph as JSON."""
 
 from __future__ import annotations
 

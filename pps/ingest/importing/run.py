@@ -87,12 +87,12 @@ class Into:
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """What is to be imported: files, folders, zip files; links below a folder are not followed.
+    """The files, folders and zip files to import; links below a folder are not followed.
 
     Attributes:
         format: A name of ``FORMATS``; ``auto`` finds each file's format by its content.
         dry_run: Only read and count; nothing is stored.
-        avoid: A folder of which nothing is read: that of the entities.
+        avoid: The folder of the entities, of which nothing is read.
     """
 
     paths: Sequence[Path]

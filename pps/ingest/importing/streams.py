@@ -167,7 +167,7 @@ class _Elements:
             else:
                 return value
             self._grow(wanted)
-            wanted *= 2  # so that what is read again stays in proportion to the element
+            wanted *= 2  # so that the text parsed again stays in proportion to the element
 
     def _next(self) -> str:
         """Return the next sign that is no white space; an empty string at the end."""

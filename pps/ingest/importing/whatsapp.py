@@ -23,9 +23,9 @@ MAX_BYTES = 256 * 1024**2
 _LOOK_LINES = 20
 _MARKS = dict.fromkeys(map(ord, "\u200e\u200f\u202a\u202c\u2068\u2069"))
 _OWN_MARK = "\u200e"
-"""Begins what the program itself wrote, in exports of iOS."""
+"""First character of the program's own messages in exports of iOS."""
 _EDITED = re.compile(r"\s*\u200e?<[^<>\n]{1,60}>\Z")
-"""Stands behind a message that was edited."""
+"""The mark at the end of an edited message."""
 _HEAD = re.compile(
     r"\u200e?\[?(?P<first>\d{1,4})[./-](?P<second>\d{1,2})[./-](?P<third>\d{2,4}),?[ \u202f\u00a0]+"
     r"(?P<hour>\d{1,2})[:.](?P<minute>\d{2})(?:[:.](?P<second_of_minute>\d{2}))?"
