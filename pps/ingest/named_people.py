@@ -103,7 +103,7 @@ def named_people(clause: str, speaker: str, *, only_in_passing: bool) -> ClauseR
 
 
 def owned_by_name(clause: str, speaker: str) -> ClauseReading:
-    """Return people and animals that a person has: "a sister named Rosa", "two dogs, Pix and Bo"."""
+    """Return people and animals of a person: "a sister named Rosa", "two dogs, Pixel and Byte"."""
     for pattern in _NAMED_ONE:
         match = pattern.match(clause)
         who = subject_named(match["who"], speaker) if match else ""
