@@ -226,8 +226,8 @@ def right_draft(fact: Fact, subject: Node, object_: Node, right: RightFact) -> F
     """Return the draft of the fact that replaces another.
 
     Raises:
-        InvalidRequest: The sentence does not name an end of the fact, or cannot be derived from the
-        old one.
+        InvalidRequest: The sentence does not name an end of the fact, or cannot be derived from
+            the old one.
     """
     new_subject = right.subject.strip() or subject.name
     new_object = right.object.strip() or object_.name

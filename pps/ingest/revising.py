@@ -104,8 +104,7 @@ class Revisions:
         Raises:
             NotFound: The id is not this entity's.
             InvalidRequest: A bound is broken, there is nothing to change, or the id is that of a
-            node
-                without a text of its own.
+                node without a text of its own.
         """
         if not changes.keys() - {"actor"}:
             raise InvalidRequest(
@@ -183,8 +182,7 @@ class Revisions:
         Raises:
             NotFound: The id is not this entity's.
             InvalidRequest: ``limit`` is out of bounds, or the id is that of a node without a text
-            of
-                its own.
+                of its own.
         """
         bounds.check_range("limit", limit, 1, 1_000)
         versions = await self._parts.journal.versions.of(await self._turn(id))
