@@ -58,7 +58,7 @@ def _read_whole_name(text: str) -> str:
 
 
 def _read_whole_thing(text: str) -> str:
-    """Return a thing that is the whole text; "fine" and "raining" say how something is."""
+    """Return a thing that is the whole text; "fine" and "raining" are states and no things."""
     if len(text.split()) > _MOST_WORDS or text.lower().split()[0] in _STATES:
         return ""
     if re.fullmatch(r"[a-z]+ing", text):
@@ -74,7 +74,7 @@ _STATES = words.word_set(
     important complicated weird funny sad happy boring expensive cheap old new different same
     only just still already almost really so too quite never always business hilarious"""
 )
-"""Words that say how something is: "Actually no, it's fine" puts nothing right."""
+"""Words for a state: "Actually no, it's fine" corrects nothing."""
 _TYPED: tuple[_Reader, ...] = (
     (words.read_day, _DAY_RELATIONS),
     (words.read_clock_time, ("STARTS_AT",)),

@@ -177,7 +177,7 @@ def _flush_and_close(file: TextIO) -> None:
 
 def _removed(file: TextIO, path: Path) -> None:
     path.unlink(missing_ok=True)
-    with contextlib.suppress(OSError):  # what could not be written before cannot be now
+    with contextlib.suppress(OSError):  # a failed write fails again here
         file.close()
 
 

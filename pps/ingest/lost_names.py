@@ -1,4 +1,4 @@
-"""Names that only forgotten turns gave: a node that stays is no longer called by them."""
+"""Aliases that only forgotten turns gave: nodes that stay lose them."""
 
 from __future__ import annotations
 

@@ -23,10 +23,10 @@ from pps.journal.journal import Journal
 
 SHOWN_CHARACTERS = 200
 MOST_SHOWN = 20
-"""Items of each kind that are shown in words."""
+"""Most items of each kind that are shown with their texts."""
 MentionKind: TypeAlias = Literal["turns", "facts", "nodes", "anchors", "copies"]
 _SHORTEST = 2
-"""Characters of a name that is looked for: a single letter is in every text."""
+"""Least characters of a name: a single letter is in every text."""
 _PAGE = 1_000
 
 
@@ -145,7 +145,7 @@ class NameMentions:
 
 
 class MentionFinder:
-    """Looks for names in everything that one entity keeps."""
+    """Searches all texts of one entity for names."""
 
     def __init__(self, client: IsolatedGraphitiClient, journal: Journal, anchors: Anchors) -> None:
         self._client = client

@@ -17,7 +17,7 @@ _MOST_AWAITED = 16_384
 _TEXTS_A_GENTLE_CALL = 8
 """So few texts occupy one thread only."""
 _TEXTS_AHEAD = 128
-"""Texts of one call ahead: a request for one of them meanwhile waits for the whole call."""
+"""Texts of one call ahead of need; a request for one of them waits for the whole call."""
 
 _log = logging.getLogger(__name__)
 

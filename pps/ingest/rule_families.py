@@ -1,4 +1,4 @@
-"""What rules read, as data: families of statements that open facts, change and end them.
+"""The phrasings that rules read, as data: families of statements that open, change and end facts.
 
 A phrasing is a pattern of a whole clause in RE2's syntax (no backtracking) with slots in angle
 brackets. A slot is read by the function of its name in ``SLOTS``; an ``old_`` before the name
@@ -27,10 +27,10 @@ ROLES = (
     ",PSYCHOLOGIST_OF,PSYCHIATRIST_OF,PLUMBER_OF,ELECTRICIAN_OF,MECHANIC_OF,CLEANER_OF,GARDENER_OF"
     ",BABYSITTER_OF,NANNY_OF,MENTOR_OF,SUPERVISOR_OF"
 )
-"""What somebody is to another by their work, until they leave it."""
+"""Relations of people by their work, until they leave it."""
 
 Value = str | tuple[str, ...]
-"""What a slot holds: one value, or those of a list; empty when nothing of its type."""
+"""The value of a slot, or the values of a list; empty if the text has none of the slot's type."""
 
 SLOTS: Mapping[str, Callable[[str], Value]] = {
     "place": words.read_place,
@@ -93,7 +93,7 @@ SLOTS: Mapping[str, Callable[[str], Value]] = {
 
 @dataclass(frozen=True, slots=True)
 class Phrasing:
-    """A way to say something.
+    """A phrasing of a statement.
 
     Attributes:
         words: Pattern of the clause.
@@ -110,7 +110,7 @@ class Phrasing:
 
 @dataclass(frozen=True, slots=True)
 class Family:
-    """Statements about one thing that people say of somebody.
+    """The phrasings of statements about one property of a person or a thing.
 
     Attributes:
         opens: Phrasings that state a fact for the first time (and again).
@@ -165,7 +165,7 @@ _LATELY = (
     "(?:(?: now| again| these days| at the moment| in | on | at the | last | this | since | two "
     "| three | a |,| after | yesterday| today| because ).*)?"
 )
-"""What may follow a clause that is whole without it."""
+"""Text that may follow a clause without changing its meaning."""
 
 FAMILIES: tuple[Family, ...] = (
     Family(

@@ -408,7 +408,7 @@ def _expand(
 
 
 _CALLED_BY_OWNER = ("given_away", "stolen")
-"""Slots with a possession, which its owner may call by a shorter name than it was told by."""
+"""Slots with a possession, which its owner may call by a shorter name than the known one."""
 
 
 def _owned_by(name: str, speaker: str) -> str:

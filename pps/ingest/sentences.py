@@ -16,10 +16,10 @@ from pps.ingest.drafts import with_plain_links
 
 Mood: TypeAlias = Literal["stated", "denied", "guessed"]
 LONGEST_SENTENCE = 300
-"""Characters of a sentence that is read: a longer one says nothing plainly."""
+"""Most characters of a sentence that is read; a longer one states nothing plainly."""
 
 MOST_SENTENCES = 400
-"""Sentences of a text that are read."""
+"""Most sentences of a text that are read."""
 
 _SHORTEST_SENTENCE = 6
 
@@ -30,7 +30,7 @@ _SENTENCE_END = re.compile(
 )
 _CODE_BLOCK = re.compile(r"```.*?(?:```|\Z)", re.DOTALL)
 _CODE_SPAN = re.compile(r"`[^`\n]*`")
-"""A span leaves a mark, so that its sentence is not read: a hole would change its meaning."""
+"""A removed span leaves a mark, so that its sentence is not read: it would have another meaning."""
 _LIST_MARKER = re.compile(r"^\s*(?:[-*•]|\d{1,2}[.)])\s+")
 _NEVER_READ = re.compile(r"[?\"“”«»`{}]|\*\*|__|^[#>|]")
 _SHOUTED = re.compile(
@@ -40,7 +40,7 @@ _SHOUTED = re.compile(
 )
 _LABEL = re.compile(r"^(?!I |We |My |Our )(?:[A-Z][\w ]{0,20}|[a-z]+):\s")
 
-# A document or a prompt that was pasted in: nothing in it is said by the person who pasted it.
+# A pasted document or prompt: its sentences are not the person's.
 _PROMPT = re.compile(r"^\s*(?:You are an? |You're an? |Act as |Given (?:an?|the) |# |<\w+>)")
 _MARKDOWN_SIGN = re.compile(
     r"^[ \t]*(?:#{1,6} |\|[^\n|]*\||\*\*[^*\n]+\*\*|[-*] \*\*|---+[ \t]*$)", re.MULTILINE

@@ -1,4 +1,4 @@
-"""The words that rules know, and what the slots of their patterns may hold.
+"""The words that rules know, and the readers of the slots in their phrasings.
 
 Each ``read_…`` function takes the words that a slot of a pattern caught and returns the value in
 them, or an empty string when they name nothing of the slot's type. What follows a value must end
@@ -19,7 +19,7 @@ from pps.ingest.relations import KIN
 
 
 def word_set(text: str) -> frozenset[str]:
-    """Return the words of a text that stand between white space."""
+    """Return the words of a text, separated by white space."""
     return frozenset(text.split())
 
 
@@ -66,7 +66,7 @@ def nouns(kind: str) -> frozenset[str]:
 
 
 def is_product(name: str) -> bool:
-    """Tell whether a name is a product's; a version behind it ("Python 3.12") does not count."""
+    """Tell whether a name is a product's, also with a version ("Python 3.12")."""
     bare = re.sub(r"\s+v?\d[\d.]*$", "", name.lower())
     return bare in products().group_of
 
@@ -154,7 +154,7 @@ def is_person(name: str) -> bool:
 
 
 def is_nationality(name: str) -> bool:
-    """Tell whether a capitalised word says where somebody is from: "Scottish", "Brazilian"."""
+    """Tell whether a capitalised word is of an origin: "Scottish", "Brazilian"."""
     lowered = name.lower()
     return lowered.endswith(("ish", "ese")) or lowered in _NATIONALITIES
 
@@ -214,7 +214,7 @@ def read_known_place(text: str) -> str:
 
 
 def read_place(text: str) -> str:
-    """Return the place that a text begins with: any name that is not known as something else."""
+    """Return the place that a text begins with: any name that is not known to be another thing."""
     name = read_name(text)
     if not name:
         return read_known_place(text)
@@ -330,7 +330,7 @@ def is_car(words: str) -> bool:
 
 
 def short_names(owned: str) -> tuple[str, ...]:
-    """Return what its owner may call a thing: "Volvo V60" is the "Volvo" and the "car"."""
+    """Return an owner's names for a thing: "Volvo V60" is the "Volvo" and the "car"."""
     tokens = owned.split()
     if is_car(owned):
         names = [token for token in tokens if token[:1].isupper()]
@@ -348,7 +348,7 @@ def read_job(text: str) -> str:
 
 
 def read_any_job(text: str) -> str:
-    """Return what somebody works as, whatever it is."""
+    """Return the occupation after "works as", with any words."""
     match = _ANY_JOB_AT_START.match(text)
     return match[1] if match and not _BOAST.search(match[1]) else ""
 
@@ -424,7 +424,7 @@ def _is_no_company(name: str) -> bool:
 
 
 def read_living(text: str) -> str:
-    """Return the name of somebody or of an animal."""
+    """Return the name of a person or an animal."""
     return text if re.fullmatch(PERSON, text) and is_person(text) else ""
 
 
@@ -532,7 +532,7 @@ def read_amount_with_unit(text: str) -> str:
 
 
 def read_day(text: str) -> str:
-    """Return the day that a text begins with, as it was said: "19 May", "Thursday"."""
+    """Return the day that a text begins with, in its own words: "19 May", "Thursday"."""
     if day := _first_group(_WEEKDAY_AT_START, text):
         return day
     lead = _DAY_LEAD_AT_START.match(text)
@@ -548,7 +548,7 @@ def read_clock_time(text: str) -> str:
 
 
 def read_hour(text: str) -> str:
-    """Return an hour that is given without minutes: "10" of "at 10"."""
+    """Return an hour without minutes: "10" of "at 10"."""
     match = _HOUR_AT_START.match(text)
     return match[1] if match and int(match[1]) <= 24 else ""
 
@@ -593,7 +593,7 @@ def read_short_text(text: str) -> str:
 
 
 def read_kept_at(text: str) -> str:
-    """Return where a thing is kept ("in the shed"); empty for what is no room or furniture."""
+    """Return where a thing is kept ("in the shed"); empty if it is no room or furniture."""
     where = _first_group(_KEPT_AT_START, text)
     tail = where.split()[-1] if where else ""
     return "" if tail.lower() in _NO_ROOMS or (tail.isupper() and len(tail) > 1) else where
@@ -628,7 +628,7 @@ _CHANGER = re.compile(
 
 
 def read_changer(text: str) -> str:
-    """Return who changes a thing: anybody but what cannot change things by itself."""
+    """Return who changes a thing; empty for things that cannot act."""
     return text if _CHANGER.fullmatch(text) else ""
 
 
@@ -638,7 +638,7 @@ _DETERMINER = re.compile(r"^(?:(my|our)|the|that|this|their|his|her) ", re.IGNOR
 _HEAD_END = re.compile(r" (?:for|of|to|at|in|with|from|on) ")
 _THING_WORDS = re.compile(r"[\w'-]+(?: [\w'.-]+){0,7}")
 MINE = "my "
-"""Begins the name of a thing that is the speaker's own: rules put the speaker in its place."""
+"""Prefix of the speaker's own things; rules replace it by the speaker's name."""
 
 
 def read_thing_of(kind: str, text: str) -> str:
@@ -704,7 +704,7 @@ _OF_SOMETHING = re.compile(
 
 
 def read_any_thing(text: str) -> str:
-    """Return the thing that all of a text names, whatever it is: "the drill", "my bridge"."""
+    """Return the thing of any kind that all of a text names: "the drill", "my bridge"."""
     match = _ANY_THING.fullmatch(text)
     if match is None or is_vague_thing(match["thing"]):
         return ""
@@ -717,7 +717,7 @@ _ANY_THING = re.compile(r"(?:[Tt]he|[Mm]y|[Oo]ur) (?P<thing>[\w-]+(?: [\w-]+){0,
 
 
 def read_topic(text: str) -> str:
-    """Return what a favourite is of: "editor"; empty for "part" and other vague words."""
+    """Return the topic of a favourite: "editor"; empty for "part" and other vague words."""
     words = text.lower().split()
     if not 1 <= len(words) <= 2 or set(words) & _NO_TOPICS or not text.replace(" ", "").isalpha():
         return ""
@@ -800,7 +800,7 @@ PLAN_VERBS = {
 
 
 def thing(text: str) -> str:
-    """Return what a text names first; empty when that is nothing in particular."""
+    """Return the first thing that a text names; empty if it is vague."""
     return next(iter(things(text)), "")
 
 
@@ -820,7 +820,7 @@ def things(text: str) -> Iterator[str]:
         if (only_doing and not doing) or not _is_thing(named):
             return
         yield named
-        # In "exploring old towns and art" the last word is no thing of its own.
+        # In "exploring old towns and art" the last word depends on the verb.
         only_doing = only_doing or (doing and " " in whole) or _BESIDE.search(whole) is not None
 
 
@@ -833,7 +833,7 @@ def _is_thing(words: str) -> bool:
 
 
 def read_product(text: str) -> str:
-    """Return the product, known or capitalised, that a text begins with; a place is none."""
+    """Return the known or capitalised product that a text begins with, unless it is a place."""
     first = thing(text)
     if is_product(first):
         return first
@@ -851,7 +851,7 @@ def read_known_product(text: str) -> str:
 
 
 def read_used(text: str) -> tuple[str, ...]:
-    """Return what is used: names of which the first is a known product or capitalised."""
+    """Return the things that are used: names; the first is a known product or capitalised."""
     used = list(things(text))
     if not used or not (is_product(used[0]) or re.search(r"[A-Z]", used[0])):
         return ()
@@ -870,7 +870,7 @@ _POINTING_THIS = re.compile(
 
 
 def read_planned(text: str) -> str:
-    """Return what is planned, without its date and with its verb plain; empty without a date."""
+    """Return a plan without its date and with a plain verb; empty without a date."""
     bare = without_time(text)
     words = re.sub(
         r"\s+(?:is|is scheduled|is planned)\s*$|^be\b.*|\s+(?:now|instead)$",
@@ -894,7 +894,7 @@ _GOING = word_set(
 
 
 def read_planned_action(text: str) -> str:
-    """Return a plan that is said with its verb: "visit Ana", not "church"."""
+    """Return a plan that has a verb: "visit Ana", not "church"."""
     planned = read_planned(text)
     return planned if " " in planned or planned in _ACTIONS else ""
 
@@ -903,7 +903,7 @@ _ACTIONS = word_set("launch move retire graduate ship leave travel start")
 
 
 def read_decided(text: str) -> str:
-    """Return what is decided to be done; empty when it is long or points ("do it")."""
+    """Return the action of a decision; empty if it is long or refers elsewhere ("do it")."""
     words = up_to_reason(text)
     is_definite = len(words.split()) <= MOST_WORDS and not _POINTING & set(words.lower().split())
     return words if is_definite else ""
@@ -927,7 +927,7 @@ def without_time(text: str) -> str:
 
 
 def is_vague_thing(words: str) -> bool:
-    """Tell whether words are of a person or an animal, or point at what they do not name."""
+    """Tell whether words are of a person or an animal, or refer to a thing without naming it."""
     tokens = words.lower().split()
     alive = tokens[-1] in KIN or is_animal(words)
     return bool(alive or (_POINTING | _NOT_THINGS) & set(tokens) - {"the", "to"})

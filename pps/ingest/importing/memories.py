@@ -85,7 +85,7 @@ def _memory(memory: JSONEntry, where: str, categories: Mapping[str, JSON]) -> It
     options = RememberOptions(
         source="mem0",
         kind="memory",
-        # A memory that mem0 rewrote keeps its id there; here its new words are a turn of their own.
+        # A memory that mem0 rewrote keeps its id there; here its new text is a turn of its own.
         source_ref=short(f"{memory.text('id') or 'memory'}:{content_hash(text)[:12]}"),
         session=short(memory.text("run_id", "user_id") or "mem0"),
         actor=short(memory.text("agent_id", "actor_id")),

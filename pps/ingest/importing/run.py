@@ -23,7 +23,7 @@ from pps.ingest.importing.source_files import Source, SourceError, find
 from pps.models.token_counts import estimate_tokens
 
 MAX_TOLD = 1_000
-"""Most unreadable places that a report names; all are counted."""
+"""Most unreadable elements that a report names; all are counted."""
 
 _BATCH = 200
 _BATCH_CHARACTERS = 1_000_000
@@ -139,7 +139,7 @@ class _Run:
     sessions: set[tuple[str, str]] = field(default_factory=set[tuple[str, str]])
 
     def note(self, read: Read) -> Item | None:
-        """Count something that was read; return it when it is a message."""
+        """Count an element that was read; return it if it is a message."""
         if isinstance(read, Item):
             return read
         if isinstance(read, Passed):
@@ -226,7 +226,7 @@ async def keep_each(
 async def kept_patiently(
     keep: Keep, messages: Messages, waiting: Callable[[], None] | None = None
 ) -> list[Receipt]:
-    """Store messages; while too many others wait to be taken in, call ``waiting`` and try again."""
+    """Store messages; while the queue is full, call ``waiting`` and try again."""
     while True:
         try:
             return await keep(messages)

@@ -21,7 +21,7 @@ from pps.core.user_files import open_regular
 from pps.ingest.importing.items import Passed, Unreadable
 
 MAX_FILE = 4 * 1024**3
-"""Most bytes that are read of one file; what lies behind them is reported, not read."""
+"""Most bytes that are read of one file; further bytes are reported and not read."""
 
 MAX_MEMBERS = 20_000
 """Most files of one zip file."""
