@@ -172,27 +172,29 @@ async def load_old_words(
     known.known_ties = await journal.ties.needing(changed)
     facts = await client.facts_of_episodes(changed)
     known.known_ties = {**known.known_ties, **await journal.ties.of_facts([f.uuid for f in facts])}
-    tied = [fact for fact in known.known_ties if fact not in {known.uuid for known in facts}]
-    facts += await client.facts(tied)
+    loaded = {fact.uuid for fact in facts}
+    facts += await client.facts([fact for fact in known.known_ties if fact not in loaded])
     known.stored.update((fact.uuid, fact) for fact in facts)
     mentioned = await client.mentioned_nodes(changed)
     alone = await _alone(client, mentioned)
     closings = await journal.closings.of([fact.uuid for fact in facts])
-    closed = {closing.fact for closing in closings}
-    return {
-        turn: OldWords(
-            tuple(
-                fact.uuid
-                for fact in facts
-                if turn in fact.episodes or _needs(known.known_ties, fact.uuid, turn)
-            ),
-            tuple(mentioned.get(turn, ())),
-            tuple(node for node in mentioned.get(turn, ()) if node in alone),
-            retried[turn].content.startswith(before[turn].rstrip("\n") + _PARAGRAPH),
-            frozenset(closed),
+    closed = frozenset(closing.fact for closing in closings)
+    old_words: dict[str, OldWords] = {}
+    for turn in changed:
+        supported = tuple(
+            fact.uuid
+            for fact in facts
+            if turn in fact.episodes or _needs(known.known_ties, fact.uuid, turn)
         )
-        for turn in changed
-    }
+        nodes = tuple(mentioned.get(turn, ()))
+        old_words[turn] = OldWords(
+            supported,
+            nodes,
+            tuple(node for node in nodes if node in alone),
+            retried[turn].content.startswith(before[turn].rstrip("\n") + _PARAGRAPH),
+            closed,
+        )
+    return old_words
 
 
 def plan_rewording(batch: Batch, job: Job, old: OldWords) -> None:
