@@ -319,7 +319,8 @@ class Linker:
         rows = await self._journal.records.linking(list(fresh))
         if not rows:
             return None
-        turns = {turn.uuid: turn for turn in await self._journal.turns([turn for _, turn in rows])}
+        linking_turns = await self._journal.turns([turn for _, turn in rows])
+        turns = {turn.uuid: turn for turn in linking_turns}
         batch = await self._around(rows, turns)
         for folded, uuid in rows:
             source = batch.records.get(uuid)
