@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
+from itertools import chain
 from typing import TypeAlias
 
 import numpy as np
@@ -256,16 +257,15 @@ class EpisodeDocs:
         """Return turn → the sentences of the facts that it supports, past facts too."""
         supported = await self._journal.facts_supported_by(turns)
         ids = {turn: facts[:MAX_FACTS] for turn, facts in supported.items()}
-        wanted = list(dict.fromkeys(fact for facts in ids.values() for fact in facts))
-        read = await self._client.facts([fact for fact in wanted if fact not in known])
+        wanted = list(dict.fromkeys(chain.from_iterable(ids.values())))
+        unknown = await self._client.facts([fact for fact in wanted if fact not in known])
+        facts = [*unknown, *(known[fact] for fact in wanted if fact in known)]
         sentences = {
-            fact.uuid: fact.text
-            for fact in (*read, *(known[id_] for id_ in wanted if id_ in known))
-            if fact.kind == "fact" and not taken_back(fact)
+            fact.uuid: fact.text for fact in facts if fact.kind == "fact" and not taken_back(fact)
         }
         return {
-            turn: tuple(sentences[fact] for fact in facts if fact in sentences)
-            for turn, facts in ids.items()
+            turn: tuple(sentences[fact] for fact in facts_of_turn if fact in sentences)
+            for turn, facts_of_turn in ids.items()
         }
 
     async def _embed(
