@@ -275,17 +275,17 @@ class Capture:
         Raises:
             Overloaded: The queue is full; nothing was stored, and the call can be repeated.
         """
-        await self._taken(event, is_ours, late=late)
+        await self._store_event(event, is_ours, late=late)
         if event.event == "SessionEnd":
             self._ended()
 
-    async def _taken(
+    async def _store_event(
         self, event: SessionEvent, is_ours: Callable[[str], bool], *, late: bool
     ) -> None:
-        await self._kept(said_in(event))
+        await self._store(said_in(event))
         if not is_transcript(event.transcript):
             if event.event == "Stop" and event.text.strip() and not await self._is_stored(event):
-                await self._kept(answered([last_answer(event)], event.session, event.client))
+                await self._store(answered([last_answer(event)], event.session, event.client))
             return
         upto = event.size if late and event.event != "SessionEnd" else None
         reading = TranscriptReading(event.transcript, event.session, event.at, upto, is_ours)
@@ -307,13 +307,13 @@ class Capture:
                 break
             await asyncio.sleep(_LOOK_S)
         if lags and not await self._is_stored(event):
-            answers = [*answers, await self._last(reading, moved, event)]
+            answers = [*answers, await self._answer_of(reading, moved, event)]
             moved = with_ahead(moved, event.text)
-        await self._kept(answered(answers, event.session))
+        await self._store(answered(answers, event.session))
         if moved != cursor:
             await self._move(reading, moved)
 
-    async def _last(
+    async def _answer_of(
         self, reading: TranscriptReading, cursor: TranscriptCursor, event: SessionEvent
     ) -> AssistantAnswer:
         """Return the answer of an event, from its line in the transcript if that has come since."""
@@ -336,7 +336,7 @@ class Capture:
             for turn in recent
         )
 
-    async def _kept(self, items: Messages) -> None:
+    async def _store(self, items: Messages) -> None:
         """Store items; a refused one, such as an echo of a context pack, does not stop others."""
         if items:
             await keep_each(self._keep, items, lambda _, why: _log.info("not kept: %s", why))
