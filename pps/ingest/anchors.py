@@ -149,7 +149,7 @@ class Anchors:
             InvalidRequest: A bound is broken; nothing was changed.
             Changed: The present anchor has another digest than ``expected``.
         """
-        anchor, redacted = await asyncio.to_thread(self._redacted, _checked(title, text, tags))
+        anchor, redacted = await asyncio.to_thread(self._redacted, _make_anchor(title, text, tags))
         if slug is not None:
             anchor_files.check_slug(slug)
         async with self._lock:
@@ -284,7 +284,7 @@ class Anchors:
             await asyncio.to_thread(self._folder.sweep)
             files, unread = await asyncio.to_thread(self._folder.scan)
             known = await self._state()
-            held = await self._held()
+            held = await self._indexed_slugs()
             stale = [
                 file
                 for file in files
@@ -409,7 +409,7 @@ class Anchors:
         named = ((parse(file.text, file.slug).source, file.slug) for file in files)
         return {source: slug for source, slug in named if source}
 
-    async def _held(self) -> tuple[set[str], set[str]]:
+    async def _indexed_slugs(self) -> tuple[set[str], set[str]]:
         """Return the slugs that every index holds, and those that any of them holds."""
         vectors, text = await self._indexes.owners(_COLLECTION)
         return (text, text) if vectors is None else (text & vectors, text | vectors)
@@ -421,7 +421,7 @@ class Anchors:
         await self._journal.set_meta(_STATE, json.dumps(state, sort_keys=True))
 
 
-def _checked(title: str, text: str, tags: Sequence[str]) -> AnchorText:
+def _make_anchor(title: str, text: str, tags: Sequence[str]) -> AnchorText:
     title = " ".join(normalise(title).split())
     if not 1 <= len(title) <= MAX_ANCHOR_TITLE:
         raise InvalidRequest("title", f"must be 1 to {MAX_ANCHOR_TITLE} characters")
