@@ -240,7 +240,7 @@ class Reader:
         except BudgetSpent as spent:
             await self._queue.put_back([job.id for job in jobs], spent.until)
         except PPSError as error:
-            await self._failed(jobs, error)
+            await self._note_failure(jobs, error)
         else:
             self.away = ""
             self._rules.breakers.succeeded(("extractor",))
@@ -249,7 +249,7 @@ class Reader:
                 await self._queue.put_back([job.id for job in jobs])
             await self._ended([job.id for job in jobs])
 
-    async def _failed(self, jobs: Sequence[Job], error: PPSError) -> None:
+    async def _note_failure(self, jobs: Sequence[Job], error: PPSError) -> None:
         self._max_turns = max(1, len(jobs) // 2)
         if isinstance(error, ModelUnavailable):
             self.away = error.message
