@@ -426,7 +426,7 @@ class Merging:
         change = GraphChange(
             nodes=[merged(moves.kept, moves.gone, typed=moves.typed)],
             facts=facts,
-            mentions=[(turn, kept) for turn in await self._existing(moves.new_mentions)],
+            mentions=[(turn, kept) for turn in await self._existing_episodes(moves.new_mentions)],
             gone_nodes=[gone],
         )
         await self._write(row, moves, change, partial(move_record, old=gone, new=kept))
@@ -443,7 +443,7 @@ class Merging:
             nodes=[moves.gone, *nodes],
             facts=facts,
             parted=[(turn, kept) for turn in moves.new_mentions],
-            mentions=[(turn, gone) for turn in await self._existing(moves.mentions)],
+            mentions=[(turn, gone) for turn in await self._existing_episodes(moves.mentions)],
         )
         await self._write(row, moves, change, partial(move_record, old=kept, new=gone))
 
@@ -494,7 +494,7 @@ class Merging:
             for fact in await self._client.facts(ids)
         ]
 
-    async def _existing(self, episodes: Sequence[str]) -> list[str]:
+    async def _existing_episodes(self, episodes: Sequence[str]) -> list[str]:
         if not episodes:
             return []
         return [episode.uuid for episode in await self._client.episodes(list(episodes))]
