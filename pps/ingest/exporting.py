@@ -42,7 +42,7 @@ class Exporter:
 
     async def write(self, path: Path) -> int:
         """Write a new file of mode 0600, or none after an error; return its number of lines."""
-        file = await asyncio.to_thread(_opened, path)
+        file = await asyncio.to_thread(_create_file, path)
         count = 0
         try:
             async for line in self.lines():
@@ -50,10 +50,10 @@ class Exporter:
                 count += 1
             await asyncio.to_thread(_flush_and_close, file)
         except OSError as error:
-            await asyncio.to_thread(_removed, file, path)
+            await asyncio.to_thread(_close_and_remove, file, path)
             raise StoreError(f"{path}: cannot be written ({error.strerror})") from error
         except BaseException:
-            _removed(file, path)
+            _close_and_remove(file, path)
             raise
         return count
 
@@ -153,7 +153,7 @@ _WRONG_PLACE = (
 )
 
 
-def _opened(path: Path) -> TextIO:
+def _create_file(path: Path) -> TextIO:
     try:
         descriptor = os.open(
             path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600
@@ -175,7 +175,7 @@ def _flush_and_close(file: TextIO) -> None:
     file.close()
 
 
-def _removed(file: TextIO, path: Path) -> None:
+def _close_and_remove(file: TextIO, path: Path) -> None:
     path.unlink(missing_ok=True)
     with contextlib.suppress(OSError):  # a failed write fails again here
         file.close()
