@@ -313,7 +313,7 @@ class _Answer:
             self._drop(at, statement, "its turns do not name both of its ends")
         else:
             self._texts[-1] = draft.text
-            self._give(draft, cited, read.invalidates)
+            self._add_to_turns(draft, cited, read.invalidates)
 
     def place_nodes(self, nodes: Iterable[NodeDraft]) -> None:
         """Add each node to the findings of the turns that name it.
@@ -332,12 +332,14 @@ class _Answer:
             if not named:
                 self._drop(0, draft.name, "a node is not named by any turn")
 
-    def _give(self, draft: ReadFact, cited: Sequence[int], invalidates: Sequence[str]) -> None:
+    def _add_to_turns(
+        self, draft: ReadFact, cited: Sequence[int], invalidates: Sequence[str]
+    ) -> None:
         """Add a fact to each of its turns if each states all of it, else to the latest of them.
 
         The latter is tied to the other turns.
         """
-        named = [self._ended(name) for name in invalidates]
+        named = [self._resolve_label(name) for name in invalidates]
         ended = tuple(name for name in named if name)[: bounds.MAX_REPLACED]
         if all(self._states(draft, [at]) and not self._uses(draft, [at]) for at in cited):
             for at in cited:
@@ -404,7 +406,7 @@ class _Answer:
         texts = [self._names_said[at] for at in cited]
         return any(words.strip() and words in text for words in names for text in texts)
 
-    def _ended(self, name: str) -> str:
+    def _resolve_label(self, name: str) -> str:
         """Return the id for ``F3``, the answer's second text for ``N2``; other words unchanged."""
         label = re.fullmatch(r"([FN])(\d{1,4})", name)
         if label is None:
