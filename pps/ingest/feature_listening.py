@@ -94,7 +94,7 @@ class MemoryFeatures:
             if isinstance(listener, Follower)
         }
         for key in self._followers.keys() - followers.keys():
-            await _ended(self._followers.pop(key))
+            await _wait_for_end(self._followers.pop(key))
             self._failures.pop(key, None)
         for key, follower in followers.items():
             if key not in self._followers:
@@ -105,7 +105,7 @@ class MemoryFeatures:
         """End the followers; where they stand is on disk."""
         self._journal.listeners.tellers = ()
         for task in self._followers.values():
-            await _ended(task)
+            await _wait_for_end(task)
         self._followers.clear()
 
     def tables(self, feature: str) -> FeatureTables:
@@ -203,6 +203,6 @@ class MemoryFeatures:
                 await self._journal.features.move_on(feature, name, done)
 
 
-async def _ended(task: asyncio.Task[None]) -> None:
+async def _wait_for_end(task: asyncio.Task[None]) -> None:
     task.cancel()
     await asyncio.wait([task])
