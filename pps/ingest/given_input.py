@@ -45,7 +45,7 @@ def _moment(value: object, info: ValidationInfo) -> object:
         raise ValueError(error.problem) from None
 
 
-def _named(value: object) -> object:
+def _join_pair(value: object) -> object:
     """Return a pair of subject and relation joined to a text, other values unchanged."""
     return " ".join(map(str, cast("list[object]", value))) if isinstance(value, list) else value
 
@@ -85,7 +85,7 @@ zone is in the zone under ``ZONE`` in the validation's context, the entity's."""
 Name = Annotated[str, StringConstraints(min_length=1, max_length=bounds.MAX_NAME)]
 Tag = Annotated[str, StringConstraints(min_length=1, max_length=65)]
 Replaced = Annotated[
-    str, BeforeValidator(_named), StringConstraints(min_length=1, max_length=bounds.MAX_TEXT)
+    str, BeforeValidator(_join_pair), StringConstraints(min_length=1, max_length=bounds.MAX_TEXT)
 ]
 
 
