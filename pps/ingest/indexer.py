@@ -364,7 +364,9 @@ class Indexer:
                     if before is not None:
                         await before
                     before = asyncio.create_task(
-                        self._indexes.apply(docs, _gone(kind, portion, docs), followers)
+                        self._indexes.apply(
+                            docs, _pairs_without_docs(kind, portion, docs), followers
+                        )
                     )
             if before is not None:
                 await before
@@ -529,7 +531,9 @@ async def _over(work: asyncio.Future[None] | None) -> None:
         work.exception()
 
 
-def _gone(kind: ItemKind, ids: Sequence[str], docs: Sequence[IndexDoc]) -> list[tuple[str, str]]:
+def _pairs_without_docs(
+    kind: ItemKind, ids: Sequence[str], docs: Sequence[IndexDoc]
+) -> list[tuple[str, str]]:
     """Return the (collection, owner) pairs that have no document any more."""
     present = {(doc.collection, doc.owner) for doc in docs}
     places = [(collection, owner) for collection in COLLECTIONS.get(kind, ()) for owner in ids]
