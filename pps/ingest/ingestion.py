@@ -186,7 +186,7 @@ class Jobs:
         if ids is None:
             count = (await self._queue.state(now())).counts["failed"]
         else:
-            count = len(set(_checked(ids)))
+            count = len(set(_check_ids(ids)))
         async with self._room(count) as queued:
             queued += await self._queue.retry(ids)
         return queued
@@ -200,7 +200,7 @@ class Jobs:
             NotFound: A job does not exist, is running or is done; nothing was changed.
         """
         waiting = await self._journal.unfinished()
-        dropped = await self._queue.drop(None if ids is None else _checked(ids))
+        dropped = await self._queue.drop(None if ids is None else _check_ids(ids))
         self._rules.backlog.release(max(0, waiting - await self._journal.unfinished()))
         await self._worker.dropped(dropped)
         return dropped
@@ -375,7 +375,7 @@ class Jobs:
         return lines
 
 
-def _checked(ids: Sequence[int]) -> Sequence[int]:
+def _check_ids(ids: Sequence[int]) -> Sequence[int]:
     if not 1 <= len(ids) <= _MOST_IDS:
         raise InvalidRequest("ids", f"give 1 to {_MOST_IDS:,} jobs")
     return ids
