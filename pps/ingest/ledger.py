@@ -141,7 +141,7 @@ class Bookkeeper:
             seq = turns[-1].seq
         return {"node": node_ids, "fact": fact_ids, "episode": turn_ids}
 
-    async def _held(self, kind: ItemKind) -> tuple[set[str], set[str]]:
+    async def _indexed_ids(self, kind: ItemKind) -> tuple[set[str], set[str]]:
         """Return the ids of a kind in the text index, and those in the vector index.
 
         Without a model both are the same. A record without vectors is missing in the latter, unless
@@ -184,7 +184,7 @@ class Bookkeeper:
         ]
         comparisons += await self._compare_published(lagging)
         for kind, expected in truth.items():
-            text, vectors = await self._held(kind)
+            text, vectors = await self._indexed_ids(kind)
             nouns = _NOUNS[kind]
             comparisons.append(_Comparison(f"{nouns} and text index", expected, text, waiting))
             if self._indexes.has_vectors:
