@@ -43,7 +43,7 @@ def plan_record(
     batch: Batch, turn: Turn, draft: RecordDraft, links: Sequence[str], outcome: TurnOutcome
 ) -> str:
     """Plan a turn's record with its parent and links into the batch; return its uuid."""
-    uuid = batch.records.get(turn.uuid) or _place(batch, turn, draft)
+    uuid = batch.records.get(turn.uuid) or _record_uuid(batch, turn, draft)
     known = batch.known.get(uuid)
     if known is None:
         outcome.nodes += 1
@@ -139,7 +139,7 @@ def _fact(batch: Batch, uuid: str, relation: RelationDraft, since: datetime, mak
     )
 
 
-def _place(batch: Batch, turn: Turn, draft: RecordDraft) -> str:
+def _record_uuid(batch: Batch, turn: Turn, draft: RecordDraft) -> str:
     """Return the uuid of a new record: that of a plain node with its title, else its own."""
     own = record_id(batch.entity.group, turn.uuid)
     if draft.pack:
@@ -321,7 +321,7 @@ class Linker:
             return None
         linking_turns = await self._journal.turns([turn for _, turn in rows])
         turns = {turn.uuid: turn for turn in linking_turns}
-        batch = await self._around(rows, turns)
+        batch = await self._load_links(rows, turns)
         for folded, uuid in rows:
             source = batch.records.get(uuid)
             target = batch.names.get(folded)
@@ -331,7 +331,7 @@ class Linker:
                 plan_relation(batch, RelationDraft(source, target, REFERENCES), turns[uuid])
         return batch if batch.facts or batch.mentions else None
 
-    async def _around(self, rows: Sequence[tuple[str, str]], turns: dict[str, Turn]) -> Batch:
+    async def _load_links(self, rows: Sequence[tuple[str, str]], turns: dict[str, Turn]) -> Batch:
         """Return a batch with the nodes of the names, the linking records, and their relations."""
         batch = Batch(self._entity, now())
         names = await self._journal.resolve([folded for folded, _ in rows])
