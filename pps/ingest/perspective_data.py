@@ -72,13 +72,13 @@ class PerspectiveData:
         """
         if await self._journal.get_meta(_MARK) != self._rules():
             async for kind, ids in self._all():
-                await self._again(draining, kind, ids)
+                await self._make_again(draining, kind, ids)
             await self.made()
         failed = await self._journal.perspective_data.failed()
         kinds: tuple[ItemKind, ...] = ("node", "fact", "episode")
         for kind in kinds:
             ids = [item for failed_kind, item in failed if failed_kind == kind]
-            await self._again(draining, kind, ids)
+            await self._make_again(draining, kind, ids)
         return _RETRY_S if failed and await self._journal.perspective_data.failed() else None
 
     async def made(self) -> None:
@@ -99,7 +99,7 @@ class PerspectiveData:
             yield "episode", [turn.uuid for turn in turns]
             seq = turns[-1].seq
 
-    async def _again(self, draining: asyncio.Lock, kind: ItemKind, ids: Sequence[str]) -> None:
+    async def _make_again(self, draining: asyncio.Lock, kind: ItemKind, ids: Sequence[str]) -> None:
         if not ids:
             return
         async with draining:
