@@ -200,7 +200,7 @@ class RecordWriter(Revisions):
             jobs = await self._ended_within([event.job_id for event in appended], timeout_s)
         turns = [event.turn.uuid for event in appended]
         records = await self._parts.journal.records.of_turns(turns)
-        records = await self._foreseen(appended, [payload for _, payload in drafts]) | records
+        records = await self._future_records(appended, [payload for _, payload in drafts]) | records
         took_ms = (clock.perf_counter() - started) * 1000
         return [
             replace(
@@ -211,7 +211,7 @@ class RecordWriter(Revisions):
             for event, (_, payload), redactor in zip(appended, drafts, redactors, strict=True)
         ]
 
-    async def _foreseen(
+    async def _future_records(
         self, appended: Sequence[Appended], payloads: Sequence[JobPayload]
     ) -> dict[str, str]:
         """Return turn → the node of its future record: a plain node of its title, else its own."""
