@@ -178,7 +178,7 @@ def _gather(
     for fact, object_kind in facts:
         gathered.add_fact(fact, object_kind)
     for triple in reading.ends:
-        since, before = _ended(dated, at)
+        since, before = _end_times(dated, at)
         ending = EndingDraft(
             triple.subject, triple.relations, triple.object, sentence.text, since, before
         )
@@ -564,7 +564,7 @@ def _start(span: Span, at: datetime, *, ahead: bool) -> CoarseTime | None:
     return start if start >= today else None
 
 
-def _ended(text: str, at: datetime) -> tuple[datetime | None, datetime | None]:
+def _end_times(text: str, at: datetime) -> tuple[datetime | None, datetime | None]:
     """Return when a named past stretch of time began, which is when the fact ended, and its end."""
     for span in read_times(text, at):
         began = span.began()
