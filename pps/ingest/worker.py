@@ -248,7 +248,7 @@ class Worker:
         A command reads the waiting turns at once.
         """
         with self.reader.awaited() if self.reader else contextlib.nullcontext():
-            return await self._waited(self._settled, timeout_s)
+            return await self._wait_until(self._settled, timeout_s)
 
     def read_now(self) -> None:
         """Let a command read the waiting turns without waiting for more of them."""
@@ -257,9 +257,9 @@ class Worker:
 
     async def saved(self, timeout_s: float) -> bool:
         """As ``settled``, until every turn can be found; a model may have yet to read some."""
-        return await self._waited(self._saved, timeout_s)
+        return await self._wait_until(self._saved, timeout_s)
 
-    async def _waited(self, event: asyncio.Event, timeout_s: float) -> bool:
+    async def _wait_until(self, event: asyncio.Event, timeout_s: float) -> bool:
         with self._needed_now(), contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
                 await event.wait()
@@ -298,9 +298,9 @@ class Worker:
 
     def _begin(self, work: Coroutine[None, None, None]) -> None:
         self._task = asyncio.create_task(work, name=f"worker-{self._name}")
-        self._task.add_done_callback(self._ended)
+        self._task.add_done_callback(self._restart_after_error)
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
+    def _restart_after_error(self, task: asyncio.Task[None]) -> None:
         """Go on after an unforeseen error: it must not stop the turns behind it."""
         if task.cancelled():
             return
@@ -308,14 +308,14 @@ class Worker:
         if error is None:
             return
         self._trouble = self._failing.unforeseen(error)
-        self._begin(self._after(error))
+        self._begin(self._park_and_run(error))
 
-    async def _after(self, error: BaseException) -> None:
+    async def _park_and_run(self, error: BaseException) -> None:
         """Park the one turn that causes an unforeseen error; find it by going one by one."""
         jobs = self._in_hand
         self._in_hand = []
         if jobs and (outage := self._failing.full_disk()):
-            await self._failed(jobs, outage)
+            await self._note_failure(jobs, outage)
         elif len(jobs) == 1:
             await self._failing.park(jobs[0], error)
             await self._tell(job.id for job in jobs)
@@ -362,7 +362,7 @@ class Worker:
             at = END_OF_TIME if self._hurry else time.now()
             async with self.held(None):
                 self._in_hand = jobs = await self._queue.take(stage, limit, at)
-                if jobs and await self._tried(stage, jobs):
+                if jobs and await self._try(stage, jobs):
                     breakers.succeeded(needed)
                 self._in_hand = []
         finally:
@@ -385,7 +385,7 @@ class Worker:
             self._saved.set()
         return self._rules.places.claim(self, self._wake.set)
 
-    async def _tried(self, stage: Stage, jobs: list[Job]) -> bool:
+    async def _try(self, stage: Stage, jobs: list[Job]) -> bool:
         """Do the work and return True, or note why it failed and return False."""
         try:
             await self._work(stage, jobs)
@@ -393,7 +393,7 @@ class Worker:
             await self._queue.put_back([job.id for job in jobs], spent.until)
             self._hurry = False
         except PPSError as error:
-            await self._failed(jobs, error)
+            await self._note_failure(jobs, error)
         else:
             self._one_by_one[stage] = max(0, self._one_by_one[stage] - 1)
             return True
@@ -454,7 +454,7 @@ class Worker:
             return False
         return job.state in _ENDED or (self.reader is not None and job.stage == "read")
 
-    async def _failed(self, jobs: Sequence[Job], error: PPSError) -> None:
+    async def _note_failure(self, jobs: Sequence[Job], error: PPSError) -> None:
         """Note a failed attempt of the first job; put the other jobs of the batch back."""
         stage = jobs[0].stage
         first = jobs[0]
