@@ -1,4 +1,4 @@
-"""Groups of memories that are alike in several perspectives at once, and how two sets of groups compare."""
+"""Groups of memories that are alike in several perspectives, and comparisons of sets of groups."""
 
 from __future__ import annotations
 
@@ -16,33 +16,46 @@ from pps.config.spaces import Thresholds
 FEWEST = 3
 """Memories of the smallest cluster, and of the smallest topic."""
 WHOLE_AGREEMENT = 8.5
-"""The same where all thirteen agree: confidence is a share of it."""
-_NO_LOW = 0.5
-_NEIGHBOURS = (1.0, 0.7, 0.4)
-"""What a memory, the next to it in its session, and the next but one count in what it is about."""
+"""Agreement of two memories when all thirteen perspectives agree; confidence is relative to it."""
+_DEFAULT_FLOOR = 0.5
+_NEIGHBOUR_WEIGHTS = (1.0, 0.7, 0.4)
+"""Weights of a memory, of the next in its session and of the next but one for its subject."""
 IN_COMMON = 50
-"""Memories from which on what all of them share can be told from what one is about."""
+"""Fewest memories whose mean vector is common to all rather than the subject of a few."""
 
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Places of memories that belong together, ascending, and the mean agreement of each with the others joined."""
+    """Memories that form one topic.
+
+    Attributes:
+        members: Positions of the memories, ascending.
+        agreements: Of each member, the mean agreement with the members that it is joined to.
+    """
 
     members: tuple[int, ...]
     agreements: tuple[float, ...]
 
 
 def centred(products: NDArray[np.float32], known: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """Return the products of vectors as they are less their mean, shape (n, n).
+    """Return the dot products of vectors after their mean is subtracted, shape (n, n).
 
-    ``known`` says which have one.
+    Args:
+        products: Dot products before that, shape (n, n).
+        known: Which of the n have a vector, shape (n,).
     """
     means = products[:, known].mean(axis=1)
     return products - means[:, None] - means[None, :] + means[known].mean()
 
 
 def to_middle(products: NDArray[np.float32], new: Sequence[int], before: Sequence[int]) -> float:
-    """Return the cosine of the mean of some vectors and that of others, by the products of all of them."""
+    """Return the cosine between the means of two sets of vectors.
+
+    Args:
+        products: Dot products of all vectors, shape (n, n).
+        new: Positions of the first set.
+        before: Positions of the second set.
+    """
     lengths = products[np.ix_(new, new)].sum() * products[np.ix_(before, before)].sum()
     return float(products[np.ix_(new, before)].sum() / math.sqrt(max(float(lengths), 1e-12)))
 
@@ -50,30 +63,31 @@ def to_middle(products: NDArray[np.float32], new: Sequence[int], before: Sequenc
 def in_context(
     likeness: NDArray[np.float32], places: Sequence[tuple[str, int]], least: float
 ) -> NDArray[np.float32]:
-    """Return cosines of memories read with their neighbours, less the direction that all of them share.
+    """Return cosines of memories whose vectors include those of their neighbours in the session.
 
-    A line says little about its subject; those around it that are near it say more.
+    A single turn says little about its subject; similar turns around it say more. The mean
+    direction of all memories is removed first, if there are enough of them.
 
     Args:
-        likeness: Cosines of vectors, shape (n, n); NaN where one of two has none.
-        places: Session and place in it of each memory.
-        least: A neighbour that is less alike is left out.
+        likeness: Cosines of vectors, shape (n, n); NaN where either memory has no vector.
+        places: Of each memory, its session and its position in that session.
+        least: Cosine below which a neighbour is left out.
     """
     known = ~np.isnan(np.diagonal(likeness))
     whole = np.nan_to_num(likeness, nan=0.0)
     if known.sum() >= IN_COMMON:
         whole = centred(whole, known)
-    at = {place: number for number, place in enumerate(places)}
-    rows = list[int]()
-    columns = list[int]()
-    weights = list[float]()
-    for number, (session, place) in enumerate(places):
-        for step in range(1 - len(_NEIGHBOURS), len(_NEIGHBOURS)):
-            other = at.get((session, place + step))
-            if other is not None and (other == number or likeness[number, other] >= least):
-                rows.append(number)
+    index_at = {place: index for index, place in enumerate(places)}
+    rows: list[int] = []
+    columns: list[int] = []
+    weights: list[float] = []
+    for index, (session, position) in enumerate(places):
+        for step in range(1 - len(_NEIGHBOUR_WEIGHTS), len(_NEIGHBOUR_WEIGHTS)):
+            other = index_at.get((session, position + step))
+            if other is not None and (other == index or likeness[index, other] >= least):
+                rows.append(index)
                 columns.append(other)
-                weights.append(_NEIGHBOURS[abs(step)])
+                weights.append(_NEIGHBOUR_WEIGHTS[abs(step)])
     near = import_module("scipy.sparse").csr_array(
         (weights, (rows, columns)), shape=likeness.shape, dtype=np.float32
     )
@@ -87,13 +101,12 @@ def in_context(
 def shared_clusters(
     likeness: NDArray[np.float32], least: float, clustered: NDArray[np.float32] | None = None
 ) -> NDArray[np.bool_]:
-    """Return which pairs are of one cluster of a space, shape (n, n).
+    """Return which pairs of memories share a cluster of a space, shape (n, n).
 
     Args:
-        likeness: In [-1, 1], shape (n, n); NaN where one of two has no feature.
-        least: Two that are less alike share nothing, however empty the room around them is.
-        clustered: What the clusters are made of, as ``in_context`` returns it; ``likeness`` when
-            not given.
+        likeness: In [-1, 1], shape (n, n); NaN where either memory has no feature.
+        least: A pair that is less alike shares no cluster, however sparse its surroundings are.
+        clustered: The similarities to cluster by, from ``in_context``; ``likeness`` by default.
 
     Source: HDBSCAN, Campello et al. 2013.
     """
@@ -101,34 +114,33 @@ def shared_clusters(
     having = np.flatnonzero(~np.isnan(np.diagonal(likeness)))
     if len(having) < FEWEST:
         return shared
-    least_alike, among = (
-        _even(np.nan_to_num(matrix[np.ix_(having, having)], nan=-1.0))
-        for matrix in (likeness, _or(clustered, likeness))
-    )
-    distances = np.clip(1.0 - among, 0.0, None)
+    similarity = _symmetric(likeness, having)
+    clustering = similarity if clustered is None else _symmetric(clustered, having)
+    distances = np.clip(1.0 - clustering, 0.0, None)
     np.fill_diagonal(distances, 0.0)
-    labels = _labels(distances, is_single=False)
-    if (labels < 0).all():  # a memory of one subject alone is one cluster
-        labels = _labels(distances, is_single=True)
-    together = (
-        (labels[:, None] == labels[None, :]) & (labels >= 0)[:, None] & (least_alike >= least)
-    )
+    labels = _cluster_labels(distances, is_single=False)
+    if (labels < 0).all():  # turns about a single subject are one cluster
+        labels = _cluster_labels(distances, is_single=True)
+    together = (labels[:, None] == labels[None, :]) & (labels >= 0)[:, None] & (similarity >= least)
     shared[np.ix_(having, having)] = together
     return shared
 
 
-def _or(matrix: NDArray[np.float32] | None, otherwise: NDArray[np.float32]) -> NDArray[np.float32]:
-    return otherwise if matrix is None else matrix
+def _symmetric(likeness: NDArray[np.float32], having: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Return the rows and columns ``having`` as a symmetric matrix, with -1 for NaN.
+
+    The two halves of a matrix product differ by rounding, and HDBSCAN needs them equal.
+    """
+    known = np.nan_to_num(likeness[np.ix_(having, having)], nan=-1.0)
+    return (known.astype(np.float64) + known.T) / 2
 
 
-def _even(likeness: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Return it symmetric: a product of matrices rounds its two halves apart."""
-    return (likeness.astype(np.float64) + likeness.T) / 2
+def _cluster_labels(distances: NDArray[np.float64], *, is_single: bool) -> NDArray[np.int64]:
+    """Return the cluster of each memory, -1 for none, shape (n,).
 
-
-def _labels(distances: NDArray[np.float64], *, is_single: bool) -> NDArray[np.int64]:
-    """Return clusters; the more memories, the larger is the smallest: 3 up to 90, 5 of 300, 8 of 2,000."""
-    cluster = import_module("sklearn.cluster")  # a second, that few processes need
+    The smallest cluster allowed grows with n: 3 memories up to n = 90, 5 at 300, 8 at 2,000.
+    """
+    cluster = import_module("sklearn.cluster")  # a slow import that few processes need
     fewest = max(FEWEST, round(math.log2(len(distances))) - 3)
     model = cluster.HDBSCAN(
         min_cluster_size=fewest,
@@ -141,18 +153,23 @@ def _labels(distances: NDArray[np.float64], *, is_single: bool) -> NDArray[np.in
 
 
 def floor_of(limits: Thresholds | None) -> float:
-    """Return the similarity from which on two memories can share a cluster of a space with these thresholds."""
+    """Return the least similarity of two memories that share a cluster of a space.
+
+    Args:
+        limits: The thresholds of the space, or None if it has none.
+    """
     if limits is None:
-        return _NO_LOW
+        return _DEFAULT_FLOOR
     return limits.low if limits.low is not None else limits.high
 
 
 def groups(agreement: NDArray[np.float32], least: float) -> list[Group]:
-    """Return the connected groups of at least ``FEWEST`` among pairs that agree enough, the largest first.
+    """Return the connected groups of at least ``FEWEST`` memories, the largest first.
 
     Args:
-        agreement: Sum of the weights of the spaces in which two memories are of one cluster, shape (n, n).
-        least: Of it, from which on a topic joins two.
+        agreement: Sum of the weights of the spaces in which two memories share a cluster,
+            shape (n, n).
+        least: The agreement from which on two memories are joined.
     """
     joined = agreement >= least
     np.fill_diagonal(joined, val=False)
@@ -174,31 +191,35 @@ def groups(agreement: NDArray[np.float32], least: float) -> list[Group]:
 def kept_ids(
     new: Sequence[AbstractSet[str]], old: Mapping[str, AbstractSet[str]]
 ) -> dict[int, str]:
-    """Return by place the id that each new topic keeps: that of the old one with which it shares most, once each."""
+    """Return the ids that new topics take over from old ones, by the new topic's index.
+
+    A topic takes the id of the old topic with the greatest Jaccard similarity to it. No id is used
+    twice, and a new topic that shares no member with an old one has no entry.
+    """
     pairs = [
-        (len(some & members) / len(some | members), at, id_)
-        for at, some in enumerate(new)
+        (len(topic & members) / len(topic | members), index, id_)
+        for index, topic in enumerate(new)
         for id_, members in old.items()
-        if some & members
+        if topic & members
     ]
     ids: dict[int, str] = {}
-    for _, at, id_ in sorted(pairs, key=lambda pair: (-pair[0], pair[1], pair[2])):
-        if at not in ids and id_ not in ids.values():
-            ids[at] = id_
+    for _, index, id_ in sorted(pairs, key=lambda pair: (-pair[0], pair[1], pair[2])):
+        if index not in ids and id_ not in ids.values():
+            ids[index] = id_
     return ids
 
 
 def churn(now: AbstractSet[object], before: AbstractSet[object]) -> float:
-    """Return the share of two sets that is in one of them only, 0 to 1."""
+    """Return the Jaccard distance of two sets, 0 to 1; 0 if both are empty."""
     return len(now ^ before) / len(now | before) if now or before else 0.0
 
 
 def entropy(sizes: Sequence[int]) -> float | None:
-    """Return Shannon's entropy of topics' sizes by its greatest, 0 to 1.
+    """Return the Shannon entropy of topics' sizes divided by its maximum, 0 to 1.
 
     None for fewer than two topics.
     """
     if len(sizes) < 2:
         return None
-    whole = sum(sizes)
-    return -sum(size / whole * math.log2(size / whole) for size in sizes) / math.log2(len(sizes))
+    total = sum(sizes)
+    return -sum(size / total * math.log2(size / total) for size in sizes) / math.log2(len(sizes))

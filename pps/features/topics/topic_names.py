@@ -1,10 +1,11 @@
-"""Names of topics that a person would give: the nodes and noun phrases that most of a topic's central turns speak of.
+"""Names for topics: the nodes and noun phrases that most of a topic's central turns mention.
 
-No part-of-speech tagger is needed: words that are in no noun phrase (``config/topics.toml``, by language) and punctuation
-part a text into runs of content words, and a word names something if it often ends such a run ("green tiles": "tiles"
-does, "green" does not; in Romance languages it begins it). Chinese and Japanese are parted at characters instead.
+No part-of-speech tagger is needed. Punctuation and words that are part of no noun phrase
+(``config/topics.toml``, by language) split a text into runs of content words. A word names
+something if it often ends such a run: in "green tiles", "tiles" does and "green" does not. In
+Romance languages the first word of a run is the head. Chinese and Japanese are split at characters.
 
-A name is kept as the places in turns where its phrases stand, so no text is kept beside the turns.
+A name is stored as the places in turns where its phrases stand, so no text is stored twice.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from pps.core.text import fold
 from pps.journal.topic_rows import Place
 
 Key: TypeAlias = tuple[str, ...]
-"""The words of a phrase as they are compared: folded, without a plural or genitive s."""
+"""The words of a phrase in the form that is compared: folded, without a plural or genitive s."""
 
 MOST_PHRASES = 3
 """Phrases of a topic's name."""
@@ -33,33 +34,37 @@ MOST_NAMED = 3
 """Nodes listed beside the name."""
 _LONGEST_PHRASE = 3
 _LONGEST_DENSE = 6
-_READ = 2_000
-"""Characters of a turn that are read."""
-_CARRIES = 0.6
-"""A longer phrase takes the place of its part where it stands for so much of the part's support."""
-_LEADS = 0.3
-"""A word names something if this share of its occurrences are the head of a run."""
-_LEADS_OF = 3
-"""A word also names something if it stands before this many different heads."""
-_ENOUGH = 0.85
-"""Share of a topic's weight from which on a name says enough."""
-_FURTHER = 0.2
-_BESIDE = 0.4
-_ALSO = 0.45
-"""What a further phrase must be worth of the first: where less than half is said, where more is, and where it speaks of
-no other turns."""
-_KEPT = 0.6
-"""A name stays for as long as its phrases are together worth so much of the best ones."""
+_MOST_CHARACTERS = 2_000
+"""Only this many characters of a turn are searched for phrases."""
+_REPLACING_SHARE = 0.6
+"""A longer phrase replaces a part of it that it has at least this share of the support of."""
+_LEAST_HEAD_SHARE = 0.3
+"""A word names something if at least this share of its occurrences is the head of a run."""
+_LEAST_HEADS = 3
+"""A word also names something if it stands before at least this many different heads."""
+_ENOUGH_COVERED = 0.85
+"""A name of two phrases is complete when its turns have this share of the topic's weight."""
+_WORTH_WHILE_LITTLE_IS_COVERED = 0.2
+"""Least worth of a further phrase, as a share of the first one's, below half of the weight."""
+_WORTH_WHILE_MUCH_IS_COVERED = 0.4
+"""The same when the phrases chosen so far cover half of the topic's weight or more."""
+_WORTH_WITHOUT_NEW_TURNS = 0.45
+"""The same when the further phrase is in no turn that the chosen phrases do not cover already."""
+_STAYING_SHARE = 0.6
+"""An earlier name stays while its phrases have this share of the best phrases' worth in total."""
 _ONE_WORD = 1.0
 _SEVERAL_WORDS = 1.7
 _NODE = 1.8
 _PERSON = 1.2
-_ONCE = 0.35
+_IN_ONE_TURN = 0.35
 """Factor for a phrase that only one turn has."""
-_NODE_ONCE = 0.8
+_NODE_IN_ONE_TURN = 0.8
 """Factor for the name of a node that only one turn has."""
 _UNDETERMINED = 0.4
-"""What a word counts that never stands where nouns do: behind an article, a number or a preposition, or in a phrase."""
+"""Factor for a word that never stands where nouns do.
+
+Nouns follow an article, a number or a preposition, or are part of a longer phrase.
+"""
 _GERUND = 0.6
 _CODE = re.compile(
     r"```.*?(?:```|\Z)|https?://\S+|[\w.+-]+@[\w-]+\.\w+|`[^`\n]*[\s(\[{<=&][^`\n]*`", re.DOTALL
@@ -92,12 +97,12 @@ class TopicTurn:
 
 @dataclass(frozen=True, slots=True)
 class TopicName:
-    """Where the phrases of a topic stand.
+    """The places of a topic's phrases in its turns.
 
     Attributes:
-        name: Of its name, at most three.
-        terms: The most telling ones, at most five.
-        named: Names of nodes, those that most of its turns name, at most three.
+        name: Phrases of its name, at most three.
+        terms: The phrases of greatest worth, at most five.
+        named: Names of the nodes that most of its turns mention, at most three.
     """
 
     name: tuple[Place, ...]
@@ -136,10 +141,10 @@ class _Token:
     """A word of a text.
 
     Attributes:
-        joined: Only a space or a hyphen parts it from the word before.
+        joined: Only a space or a hyphen stands between it and the word before.
         link: It joins two nouns ("de").
         can_head: A phrase may end with it, or begin with it in Romance languages.
-        determined: It stands behind an article, a number or a preposition.
+        determined: It follows an article, a number or a preposition.
     """
 
     key: str
@@ -154,12 +159,12 @@ class _Token:
 
 
 @dataclass(frozen=True, slots=True)
-class _Found:
+class _Occurrence:
     """One occurrence of a phrase.
 
     Attributes:
-        heads: Its head stands where heads do, or it is a node's name.
-        determined: It is more than a word, a name, or stands where nouns do.
+        heads: Its head is the head of the whole run, or it is a node's name.
+        determined: It has several words, is a node's name, or stands where nouns do.
     """
 
     key: Key
@@ -186,7 +191,7 @@ def _language(table: Mapping[str, str]) -> _Language:
     def words(name: str) -> frozenset[str]:
         return frozenset(fold(word) for word in table.get(name, "").split())
 
-    verbs = {form for base in words("verbs") for form in _forms(base)} | words("irregular")
+    verbs = {form for base in words("verbs") for form in _verb_forms(base)} | words("irregular")
     return _Language(
         words("function"),
         words("subjects"),
@@ -203,7 +208,7 @@ def _language(table: Mapping[str, str]) -> _Language:
     )
 
 
-def _forms(base: str) -> Iterator[str]:
+def _verb_forms(base: str) -> Iterator[str]:
     """Yield the regular forms of an English verb."""
     stem = base[:-1] if base.endswith("e") else base
     yield base
@@ -221,7 +226,7 @@ def _forms(base: str) -> Iterator[str]:
 
 
 def passed(kind: str) -> bool:
-    """Tell whether nodes of a kind name no topic: dates, amounts and other values."""
+    """Return whether nodes of this kind never name a topic (dates, amounts and other values)."""
     return fold(kind).replace(" ", "") in _rules().passed_kinds
 
 
@@ -232,28 +237,36 @@ def name_topics(
 ) -> dict[str, TopicName]:
     """Return the name of each topic.
 
-    The same for the same turns, and for nearly the same where it was kept.
+    The same turns always give the same name. Larger topics choose first, and no two topics get the
+    same phrases where others are left.
 
     Args:
-        topics: The turns of each.
-        nodes: Name or alias of a node → its kind.
-        earlier: The places of names that topics had before; one that still says enough stays.
+        topics: Topic id → its turns.
+        nodes: Name or alias of a node → the node's kind.
+        earlier: Topic id → places of the name it had before. That name stays while its phrases
+            are worth enough beside the best ones.
     """
-    known = {words: kind for name, kind in nodes.items() if (words := _name_key(name))}
-    read_phrases = {id_: [_read(turn, known) for turn in turns] for id_, turns in topics.items()}
-    usage = _Usage.of([phrases for turns in read_phrases.values() for phrases in turns])
+    kinds: dict[Key, str] = {}
+    for name, kind in nodes.items():
+        key = _name_key(name)
+        if key:
+            kinds[key] = kind
+    phrases_by_topic: dict[str, list[list[_Occurrence]]] = {}
+    for id_, turns in topics.items():
+        phrases_by_topic[id_] = [_read(turn, kinds) for turn in turns]
+    usage = _Usage.of([phrases for turns in phrases_by_topic.values() for phrases in turns])
     names: dict[str, TopicName] = {}
     taken: set[frozenset[Key]] = set()
     for id_ in sorted(topics, key=lambda id_: (-len(topics[id_]), id_)):
-        namer = _Namer(topics[id_], read_phrases[id_], usage, known)
+        namer = _Namer(topics[id_], phrases_by_topic[id_], usage, kinds)
         names[id_] = namer.name((earlier or {}).get(id_, ()), taken)
     return names
 
 
 def telling_words(text: str) -> dict[str, str]:
-    """Return the words of a text that name something: as they are compared → as written.
+    """Return the content words of a text: the form that is compared → the word as written.
 
-    Pairs of Chinese characters.
+    Of Chinese text, each pair of characters that can be a word.
     """
     tokens = _tokens(text, _language_of(text))
     words = {
@@ -264,39 +277,41 @@ def telling_words(text: str) -> dict[str, str]:
 
 
 def figures(text: str) -> frozenset[str]:
-    """Return the numbers, days and months that a text speaks of, as they are compared."""
+    """Return the numbers, days and months that a text mentions, in the form that is compared."""
     tokens = _tokens(text, _language_of(text))
-    return frozenset(
-        token.key
-        for token in tokens
-        if token.role == "calendar" or any(char.isdigit() for char in token.key)
-    )
+    return frozenset(token.key for token in tokens if _is_figure(token))
+
+
+def _is_figure(token: _Token) -> bool:
+    return token.role == "calendar" or any(char.isdigit() for char in token.key)
 
 
 def surface(place: Place, text: str) -> str:
-    """Return the phrase that stands at a place of a turn's text, on one line."""
+    """Return the phrase at a place of a turn's text, on one line."""
     return " ".join(text[place.start : place.stop].split())
 
 
 def title(phrases: Sequence[str]) -> str:
-    """Return phrases as one name.
+    """Join phrases into one name.
 
-    It begins with a capital, unless its first word is spelt in a way of its own.
+    The first letter becomes a capital, unless the first word has capitals or digits of its own.
     """
     text = ", ".join(dict.fromkeys(phrases))
     first = text.split(" ", 1)[0].rstrip(",")
-    return text[:1].upper() + text[1:] if first.isalpha() and first.islower() else text
+    if first.isalpha() and first.islower():
+        return text[:1].upper() + text[1:]
+    return text
 
 
 @dataclass(frozen=True, slots=True)
 class _Usage:
-    """How phrases are used in all topics.
+    """How phrases are used in the turns of all topics.
 
     Attributes:
-        turns: How many there are.
-        having: In how many of them each phrase is.
-        heads: Share of a phrase's occurrences at the head of a run.
-        determined: Phrases that stand where nouns do.
+        turns: Number of turns.
+        having: Phrase → number of turns that contain it.
+        heads: Phrase → share of its occurrences at the head of a run.
+        determined: Phrases that stand where nouns do at least once.
     """
 
     turns: int
@@ -305,11 +320,13 @@ class _Usage:
     determined: Set[Key]
 
     @staticmethod
-    def of(by_topic: Sequence[Sequence[_Found]]) -> _Usage:
-        every = [phrase for phrases in by_topic for phrase in phrases]
-        having = Counter(key for phrases in by_topic for key in {phrase.key for phrase in phrases})
+    def of(phrases_by_turn: Sequence[Sequence[_Occurrence]]) -> _Usage:
+        every = [phrase for phrases in phrases_by_turn for phrase in phrases]
+        having = Counter[Key]()
+        for phrases in phrases_by_turn:
+            having.update({phrase.key for phrase in phrases})
         determined = frozenset(phrase.key for phrase in every if phrase.determined)
-        return _Usage(len(by_topic), having, _leading(every), determined)
+        return _Usage(len(phrases_by_turn), having, _head_shares(every), determined)
 
 
 class _Namer:
@@ -318,7 +335,7 @@ class _Namer:
     def __init__(
         self,
         turns: Sequence[TopicTurn],
-        read_phrases: Sequence[Sequence[_Found]],
+        read_phrases: Sequence[Sequence[_Occurrence]],
         usage: _Usage,
         nodes: Mapping[Key, str],
     ) -> None:
@@ -338,28 +355,35 @@ class _Namer:
         }
 
     def name(self, places: Sequence[Place], taken: set[frozenset[Key]]) -> TopicName:
-        """Return the places of a name that is not among those taken, and add it to them."""
+        """Choose a name whose phrases are not in ``taken``, add them to it, return their places.
+
+        Args:
+            places: Of the topic's earlier name, which stays if it is still good enough.
+            taken: The names of other topics, each as a set of phrases.
+        """
         ranked = sorted(self._worth, key=lambda key: (-self._worth[key], -len(key), key))
         best = self._choose(ranked, taken)
-        before = self._kept(places)
-        stays = (
+        before = self._phrases_at(places)
+        if (
             before is not None
             and frozenset(before) not in taken
-            and self._together(before) >= _KEPT * self._together(best)
-        )
-        taken.add(frozenset(before if before and stays else best))
+            and self._total_worth(before) >= _STAYING_SHARE * self._total_worth(best)
+        ):
+            taken.add(frozenset(before))
+            name = tuple(places)
+        else:
+            taken.add(frozenset(best))
+            name = tuple(map(self._best_place, best)) or self._first_words()
         nodes = [key for key in ranked if key in self._nodes]
         nodes.sort(key=lambda key: -self._support(self._having[key]))
         return TopicName(
-            name=tuple(places)
-            if stays
-            else tuple(map(self._best_place, best)) or self._beginning(),
-            terms=tuple(map(self._best_place, _apart(ranked, MOST_TERMS))),
-            named=tuple(map(self._best_place, _apart(nodes, MOST_NAMED))),
+            name=name,
+            terms=tuple(map(self._best_place, _without_overlaps(ranked, MOST_TERMS))),
+            named=tuple(map(self._best_place, _without_overlaps(nodes, MOST_NAMED))),
         )
 
-    def _beginning(self) -> tuple[Place, ...]:
-        """Return the first words of the most central turn: the name of a topic in which nothing is named."""
+    def _first_words(self) -> tuple[Place, ...]:
+        """Return the first words of the most central turn, the name of a topic without phrases."""
         nearest = max(
             self._turns.values(), key=lambda turn: (turn.nearness, turn.turn), default=None
         )
@@ -370,31 +394,34 @@ class _Namer:
         return sum(self._weights[at] for at in having)
 
     def _worth_of(self, key: Key) -> float:
-        """Return support in the topic, by how much of its use is here, and by what kind of phrase it is."""
+        """Return the support of a phrase in this topic, weighted like tf-idf and by its kind.
+
+        0 for a phrase that cannot be part of a name.
+        """
         kind = self._nodes.get(key)
         if (kind is not None and passed(kind)) or (
-            kind is None and self._usage.heads.get(key, 0.0) < _LEADS
+            kind is None and self._usage.heads.get(key, 0.0) < _LEAST_HEAD_SHARE
         ):
             return 0.0
         having = self._having[key]
         here = len(having)
         everywhere = self._usage.having[key]
         rare = (here / everywhere) * math.log(1 + self._usage.turns / (1 + everywhere - here))
-        if {*key} <= _rules().calendar and 2 * here < len(self._turns):
+        if set(key) <= _rules().calendar and 2 * here < len(self._turns):
             return 0.0
         worth = self._support(having) * rare * (_ONE_WORD if len(key) == 1 else _SEVERAL_WORDS)
         if kind is not None:
             worth *= _PERSON if fold(kind) == "person" else _NODE
-            return worth * (_NODE_ONCE if here == 1 else 1.0)
+            return worth * (_NODE_IN_ONE_TURN if here == 1 else 1.0)
         if here == 1:
             by_chance = _DENSE.match(key[0]) or key[0] in _rules().vague or key[-1].endswith("ing")
-            worth *= 0.0 if by_chance else _ONCE
+            worth *= 0.0 if by_chance else _IN_ONE_TURN
         if key not in self._usage.determined:
             worth *= _UNDETERMINED
         return worth * (_GERUND if len(key) == 1 and key[0].endswith("ing") else 1.0)
 
     def _is_part(self, key: Key) -> bool:
-        """Tell whether a longer phrase that is worth something stands for most of this one."""
+        """Return whether a longer phrase of worth above 0 has most of this phrase's support."""
         own = self._support(self._having[key])
         if key in self._nodes:
             return any(_contains(other, key) and self._worth.get(other) for other in self._nodes)
@@ -402,68 +429,78 @@ class _Namer:
             len(other) > len(key)
             and _contains(other, key)
             and self._worth.get(other, 0.0) > 0
-            and self._support(self._having[other]) >= _CARRIES * own
+            and self._support(self._having[other]) >= _REPLACING_SHARE * own
             for other in self._having
         )
 
     def _choose(self, ranked: Sequence[Key], taken: Set[frozenset[Key]]) -> list[Key]:
-        """Return the best phrase, then those that say most of what is not said yet."""
+        """Return the phrase of most worth, then those that add most turns without a phrase yet."""
         chosen: list[Key] = []
         covered: set[int] = set()
         whole = sum(self._weights)
         while len(chosen) < MOST_PHRASES:
             is_taken = frozenset(chosen) in taken
-            if len(chosen) >= 2 and self._support(covered) >= _ENOUGH * whole and not is_taken:
+            if (
+                len(chosen) >= 2
+                and self._support(covered) >= _ENOUGH_COVERED * whole
+                and not is_taken
+            ):
                 break
-            left = [key for key in ranked if not any(_share(key, other) for other in chosen)]
-            if not left:
+            remaining = [key for key in ranked if not _overlaps(key, chosen)]
+            if not remaining:
                 break
-            gains = {key: self._worth[key] * (0.4 + self._fresh(key, covered)) for key in left}
-            best = max(left, key=lambda key: gains[key])
-            least = _FURTHER if self._support(covered) < 0.5 * whole else _BESIDE
-            if not self._fresh(best, covered):
-                least = _ALSO
+            gains = {
+                key: self._worth[key] * (0.4 + self._new_share(key, covered)) for key in remaining
+            }
+            best = max(remaining, key=lambda key: gains[key])
+            if not self._new_share(best, covered):
+                least = _WORTH_WITHOUT_NEW_TURNS
+            elif self._support(covered) < 0.5 * whole:
+                least = _WORTH_WHILE_LITTLE_IS_COVERED
+            else:
+                least = _WORTH_WHILE_MUCH_IS_COVERED
             if chosen and not is_taken and self._worth[best] < least * self._worth[chosen[0]]:
                 break
             chosen.append(best)
             covered |= self._having[best]
         return chosen
 
-    def _fresh(self, key: Key, covered: set[int]) -> float:
-        """Return the share of a phrase's support that is in turns nothing chosen speaks of."""
-        return self._support(self._having[key] - covered) / (
-            self._support(self._having[key]) or 1.0
-        )
+    def _new_share(self, key: Key, covered: set[int]) -> float:
+        """Return the share of a phrase's support that lies in turns not covered yet, 0 to 1."""
+        support = self._support(self._having[key])
+        return self._support(self._having[key] - covered) / (support or 1.0)
 
-    def _together(self, keys: Sequence[Key]) -> float:
+    def _total_worth(self, keys: Sequence[Key]) -> float:
         return sum(self._worth.get(key, 0.0) for key in keys)
 
-    def _kept(self, places: Sequence[Place]) -> list[Key] | None:
-        """Return the phrases at the places of a kept name.
-
-        None where one is no phrase of the topic any more.
-        """
-        at = {place: key for key in self._worth for place in self._places[key]}
-        keys = [at[place] for place in places if place in at]
+    def _phrases_at(self, places: Sequence[Place]) -> list[Key] | None:
+        """Return the phrases at these places, or None if the topic lacks one of them by now."""
+        key_at = {place: key for key in self._worth for place in self._places[key]}
+        keys = [key_at[place] for place in places if place in key_at]
         return keys if keys and len(keys) == len(places) else None
 
     def _best_place(self, key: Key) -> Place:
-        """Return where a phrase stands as it is most often written: not first in a sentence, in a central turn."""
+        """Return the place where a phrase is written in its most usual form.
+
+        Prefer places inside a sentence (no capital by position), then the commonest spelling, then
+        central turns.
+        """
 
         def fitness(place: Place) -> tuple[bool, int, float, str, int]:
             turn = self._turns[place.turn]
-            within = not _SENTENCE_START.search(turn.text[max(0, place.start - 5) : place.start])
-            return within, common[surfaces[place]], turn.nearness, place.turn, -place.start
+            before = turn.text[max(0, place.start - 5) : place.start]
+            is_inside = not _SENTENCE_START.search(before)
+            return is_inside, spellings[surfaces[place]], turn.nearness, place.turn, -place.start
 
         surfaces = {
             place: surface(place, self._turns[place.turn].text) for place in self._places[key]
         }
-        common = Counter(surfaces.values())
+        spellings = Counter(surfaces.values())
         return max(surfaces, key=fitness)
 
 
-def _apart(ranked: Sequence[Key], most: int) -> list[Key]:
-    """Return the best phrases of which none is a part of another."""
+def _without_overlaps(ranked: Sequence[Key], most: int) -> list[Key]:
+    """Return the best ``most`` phrases of which none is a part of another."""
     chosen: list[Key] = []
     for key in ranked:
         if len(chosen) < most and not any(
@@ -480,25 +517,32 @@ def _contains(longer: Key, shorter: Key) -> bool:
     return longer != shorter and any(longer[at : at + len(shorter)] == shorter for at in steps)
 
 
-def _share(key: Key, other: Key) -> bool:
-    return bool({*key} & {*other}) or _contains(key, other) or _contains(other, key)
+def _overlaps(key: Key, others: Sequence[Key]) -> bool:
+    """Return whether a phrase has a word in common with one of the others, or is a part of it."""
+    return any(
+        not set(key).isdisjoint(other) or _contains(key, other) or _contains(other, key)
+        for other in others
+    )
 
 
-def _leading(candidates: Sequence[_Found]) -> dict[Key, float]:
+def _head_shares(occurrences: Sequence[_Occurrence]) -> dict[Key, float]:
     """Return for each phrase the share of its occurrences that are at the head of a run.
 
-    1 for what many heads follow.
+    1 for a word that stands before ``_LEAST_HEADS`` different heads.
     """
-    whole = Counter[Key]()
+    counts = Counter[Key]()
     heads = Counter[Key]()
-    follow: dict[Key, set[Key]] = defaultdict(set)
-    for phrase in candidates:
-        whole[phrase.key] += 1
+    pairs: dict[Key, set[Key]] = defaultdict(set)
+    for phrase in occurrences:
+        counts[phrase.key] += 1
         heads[phrase.key] += phrase.heads
         if len(phrase.key) == 2:
-            follow[phrase.key[:1]].add(phrase.key)
-    several = {key for key, phrases in follow.items() if len(phrases) >= _LEADS_OF}
-    return {key: 1.0 if key in several else heads[key] / count for key, count in whole.items()}
+            pairs[phrase.key[:1]].add(phrase.key)
+    shares = {key: heads[key] / count for key, count in counts.items()}
+    for key, phrases in pairs.items():
+        if key in shares and len(phrases) >= _LEAST_HEADS:
+            shares[key] = 1.0
+    return shares
 
 
 def _name_key(name: str) -> Key:
@@ -507,16 +551,14 @@ def _name_key(name: str) -> Key:
     while tokens and tokens[0].key in language.articles:
         tokens = tokens[1:]
     if not tokens or (tokens[0].role == "other" and not tokens[0].capital):
-        return ()  # "in the blue pot": where something is, no name
-    return (
-        ()
-        if all(token.role != "content" for token in tokens)
-        else tuple(token.key for token in tokens)
-    )
+        return ()  # "in the blue pot" is a location, not a name
+    if all(token.role != "content" for token in tokens):
+        return ()
+    return tuple(token.key for token in tokens)
 
 
 def _key(word: str) -> str:
-    """Return a word as it is compared: folded, without a genitive or plural s."""
+    """Return the form of a word that is compared: folded, without a genitive or plural s."""
     word = fold(word).replace("’", "'")
     word = word.removesuffix("'s").removesuffix("'")
     if len(word) > 4 and word.endswith("ies"):
@@ -526,16 +568,16 @@ def _key(word: str) -> str:
     return word[:-1] if len(word) > 3 and word.endswith("s") and not word.endswith("ss") else word
 
 
-def _read(topic_turn: TopicTurn, nodes: Mapping[Key, str]) -> list[_Found]:
+def _read(topic_turn: TopicTurn, nodes: Mapping[Key, str]) -> list[_Occurrence]:
     """Return the phrases of a turn."""
-    text = _CODE.sub(lambda match: "\n" * len(match.group()), topic_turn.text[:_READ])
+    text = _CODE.sub(lambda match: "\n" * len(match.group()), topic_turn.text[:_MOST_CHARACTERS])
     language = _language_of(text)
     phrases = _dense_phrases(topic_turn.turn, text)
     run: list[_Token] = []
     tokens = _tokens(text, language)
     phrases += _node_names(topic_turn.turn, tokens, nodes)
     for token in tokens:
-        if not token.joined or (token.role == "other" and not token.link) or _parts(run, token):
+        if not token.joined or (token.role == "other" and not token.link) or _ends_run(run, token):
             phrases += _phrases(topic_turn.turn, run, language)
             run = []
         if token.role != "other" or (token.link and run):
@@ -543,8 +585,8 @@ def _read(topic_turn: TopicTurn, nodes: Mapping[Key, str]) -> list[_Found]:
     return [*phrases, *_phrases(topic_turn.turn, run, language)]
 
 
-def _parts(run: Sequence[_Token], token: _Token) -> bool:
-    """Tell whether a participle is a verb here: "Priya labelled", "called Bagel"."""
+def _ends_run(run: Sequence[_Token], token: _Token) -> bool:
+    """Return whether a participle beside this word is a verb: "Priya labelled", "called Bagel"."""
     if not run:
         return False
     return bool(_PARTICIPLE.match(token.key)) or (
@@ -553,20 +595,21 @@ def _parts(run: Sequence[_Token], token: _Token) -> bool:
 
 
 def _language_of(text: str) -> _Language:
-    """Return the language whose words between nouns the text has most of; English if none."""
+    """Return the language with most function words in the text; English if none has any."""
     words = [match.group() for match in _ELIDED.finditer(fold(text))]
     languages = _rules().languages
-    counts = {
-        name: sum(word in language.function for word in words)
-        for name, language in languages.items()
-    }
-    return languages[max(counts, key=lambda name: (counts[name], name == "en"))]
+
+    def fitness(name: str) -> tuple[int, bool]:
+        count = sum(word in languages[name].function for word in words)
+        return count, name == "en"
+
+    return languages[max(languages, key=fitness)]
 
 
 def _tokens(text: str, language: _Language) -> list[_Token]:
-    """Return the words of a text in scripts that part words; punctuation only ends runs."""
+    """Return the words of a text in scripts that separate words; punctuation only ends runs."""
     tokens: list[_Token] = []
-    after = 0
+    previous_end = 0
     before = ""
     pattern = _ELIDED if language.head == "first" else _WORD
     for match in pattern.finditer(text):
@@ -587,7 +630,7 @@ def _tokens(text: str, language: _Language) -> list[_Token]:
                 start=match.start(),
                 stop=match.end() - 2 * genitive,
                 role=role,
-                joined=bool(tokens) and bool(_JOINED.match(text[after : match.start()])),
+                joined=bool(tokens) and bool(_JOINED.match(text[previous_end : match.start()])),
                 link=folded in language.links,
                 can_head=role in ("content", "calendar")
                 and not participle
@@ -597,7 +640,7 @@ def _tokens(text: str, language: _Language) -> list[_Token]:
                 capital=capital,
             )
         )
-        after = match.end()
+        previous_end = match.end()
         before = folded
     return tokens
 
@@ -619,7 +662,7 @@ def _role(folded: str, language: _Language) -> Role:
     return "vague" if {plain, _key(plain)} & language.vague else "content"
 
 
-def _phrases(turn: str, run: Sequence[_Token], language: _Language) -> Iterator[_Found]:
+def _phrases(turn: str, run: Sequence[_Token], language: _Language) -> Iterator[_Occurrence]:
     """Yield every part of a run that can be a phrase."""
     while run and run[-1].role == "other":
         run = run[:-1]
@@ -631,7 +674,7 @@ def _phrases(turn: str, run: Sequence[_Token], language: _Language) -> Iterator[
                 continue
             if len(part) > 1 and head.role == "calendar":
                 continue
-            yield _Found(
+            yield _Occurrence(
                 key=tuple(token.key for token in part if not token.link),
                 place=Place(turn, part[0].start, part[-1].stop),
                 heads=end == len(run) if language.head == "last" else start == 0,
@@ -639,28 +682,30 @@ def _phrases(turn: str, run: Sequence[_Token], language: _Language) -> Iterator[
             )
 
 
-def _node_names(turn: str, tokens: Sequence[_Token], nodes: Mapping[Key, str]) -> Iterator[_Found]:
-    """Yield the places where names of nodes stand, whatever words they are made of."""
+def _node_names(
+    turn: str, tokens: Sequence[_Token], nodes: Mapping[Key, str]
+) -> Iterator[_Occurrence]:
+    """Yield each occurrence of a node's name, whatever roles its words have."""
     longest = max(map(len, nodes), default=0)
     keys = [token.key for token in tokens]
     for start in range(len(tokens)):
         for size in range(1, min(longest, len(tokens) - start) + 1):
-            if (key := tuple(keys[start : start + size])) in nodes:
-                yield _Found(
-                    key, Place(turn, tokens[start].start, tokens[start + size - 1].stop), heads=True
-                )
+            key = tuple(keys[start : start + size])
+            if key in nodes:
+                place = Place(turn, tokens[start].start, tokens[start + size - 1].stop)
+                yield _Occurrence(key, place, heads=True)
 
 
-def _dense_phrases(turn: str, text: str) -> list[_Found]:
-    """Return words in Katakana, and the parts of Chinese text that hold no character which parts names."""
+def _dense_phrases(turn: str, text: str) -> list[_Occurrence]:
+    """Return words in Katakana, and parts of Chinese text without a function character."""
     rules = _rules()
-    phrases = list[_Found]()
+    phrases = list[_Occurrence]()
     for match in _DENSE.finditer(text):
         run = match.group()
         start = match.start()
         if re.match(f"[{_KANA}]", run):
             if len(run) > 1:
-                phrases.append(_Found((run,), Place(turn, start, match.end()), heads=True))
+                phrases.append(_Occurrence((run,), Place(turn, start, match.end()), heads=True))
             continue
         for at in range(len(run)):
             for size in range(2, _LONGEST_DENSE + 1):
@@ -669,5 +714,5 @@ def _dense_phrases(turn: str, text: str) -> list[_Found]:
                     break
                 if part not in rules.dense_vague:
                     place = Place(turn, start + at, start + at + size)
-                    phrases.append(_Found((part,), place, heads=True))
+                    phrases.append(_Occurrence((part,), place, heads=True))
     return phrases
