@@ -11,18 +11,18 @@ from pps.records.saving import RecordGiven
 
 
 class AgentMemory:
-    """What a member keeps, believes and shares.
+    """The memory of a squad's member.
 
     Attributes:
-        desk: Its own memory (``desk.memory``) and its squad's pool; membership was looked up when
-            it was opened.
+        desk: The member's own memory (``desk.memory``) and the squad's pool. Membership was checked
+            when the desk was opened.
     """
 
     def __init__(self, desk: Desk) -> None:
         self.desk = desk
 
     async def add_experience(self, content: str, type: str = "", *, domain: str = "") -> Record:
-        """Keep what happened: 1 to 2,000 characters, in the member's own memory alone."""
+        """Store an experience of 1 to 2,000 characters in the member's own memory, never shared."""
         fields = {name: value for name, value in (("type", type), ("domain", domain)) if value}
         title = " ".join(content.split())[:120]
         draft = RecordGiven("Experience", title, content, fields=fields, another=True)
@@ -31,21 +31,21 @@ class AgentMemory:
     async def get_beliefs(
         self, domain: str = "", *, min_confidence: float = 0.0, include_shared: bool = True
     ) -> list[Record]:
-        """Return the beliefs that are held, the surest first: its own, then those of others in the pool."""
+        """Return the member's own active beliefs, then those that others share, each surest first."""
         lines = await knowing.beliefs(self.desk, domain, min_confidence)
         return lines[0] + (lines[1] if include_shared else [])
 
     async def store(self, given: knowing.Knowledge) -> knowing.StoredKnowledge:
-        """Keep something as ``memory_store`` does: sure enough and not private, it is shared at once."""
+        """Store a record as the tool ``memory_store`` does; a sure, public one is shared at once."""
         return await knowing.store(self.desk, given)
 
     async def share(self, id: str) -> SharedCopy:
-        """Copy a record of its own into the pool."""
+        """Copy one of the member's own records into the pool."""
         return await share(self.desk, id)
 
     async def reflect(self) -> knowing.Worksheet:
-        """Return what there is to reflect on, with what a language model drew.
+        """Return records to reflect on, with the beliefs that a language model derived from them.
 
-        Without one ``store`` keeps it.
+        Without a language model, derive beliefs yourself and pass them to ``store``.
         """
         return await reflect(self.desk)

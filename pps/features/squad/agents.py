@@ -1,8 +1,8 @@
-"""The agents of a squad as records of its pool, and what joins them to what they make, see and learn."""
+"""Agent records of a squad's pool, and their relations to what they create, see and learn."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import timedelta
 
 from pps.app import App
@@ -21,9 +21,9 @@ from pps.records.records import Join
 from pps.records.saving import RecordGiven, RelationGiven
 
 STATE = "agent:state"
-"""What the one AgentState of a member's own memory is found by."""
-_BEAT = timedelta(minutes=5)
-"""How often at most it is noted that an agent is there."""
+"""Reference of the single AgentState in a member's own memory."""
+_BEAT_INTERVAL = timedelta(minutes=5)
+"""An unchanged presence is noted again only after this time."""
 
 
 def agent_id(squad: Squad, member: str) -> str:
@@ -32,35 +32,52 @@ def agent_id(squad: Squad, member: str) -> str:
 
 
 def created(desk: Desk, rows: RecordRows, record: str, contributed: Iterable[str] = ()) -> None:
-    """Keep in the transaction of a record of the pool that this member created it, and what contributed to it."""
-    joined = [
-        (agent_id(desk.squad, desk.me.id), "CREATED"),
-        *((contribution, "CONTRIBUTED_TO") for contribution in contributed),
-    ]
-    for source, type_ in joined:
+    """Relate a record of the pool to its creator, this member, and to what contributed to it.
+
+    Args:
+        desk: The creator's.
+        rows: The transaction that writes the record.
+        record: Its id.
+        contributed: Ids of records that contributed to it.
+    """
+    relations = [(agent_id(desk.squad, desk.me.id), "CREATED")]
+    relations += [(contribution, "CONTRIBUTED_TO") for contribution in contributed]
+    for source, type_ in relations:
         id_ = relation_id(desk.squad.pool.group, source, type_, record)
         rows.relate(Relation(id_, source, type_, record, desk.now(), actor=desk.me.id))
 
 
 async def introduce(app: App, squad: Squad) -> None:
-    """Bring the Agents of the pool, and what joins them, to what the squad's file says.
+    """Bring the pool's Agent records and their relations in line with the squad's file.
 
-    Again, it changes nothing.
+    Repeating this changes nothing.
     """
     rules = rules_of(squad)
     members = app.registry.squads.get(squad.name).members
-    agents = [RecordGiven("Agent", member.title or id_, member.role, ref=f"agent:{id_}", fields={
-        "role": member.role,
-        "primary_capabilities": member.capabilities,
-        "personality": member.personality,
-        "output_types": member.output_types,
-        "input_types": member.input_types,
-        "heartbeat_minute": member.heartbeat_minute,
-        "minimum": member.minimum,
-    }, status="active" if id_ in members else "archived") for id_, member in rules.members.items()]  # fmt: skip
+    agents: list[RecordGiven] = []
+    for id_, member in rules.members.items():
+        fields: dict[str, JSON] = {
+            "role": member.role,
+            "primary_capabilities": member.capabilities,
+            "personality": member.personality,
+            "output_types": member.output_types,
+            "input_types": member.input_types,
+            "heartbeat_minute": member.heartbeat_minute,
+            "minimum": member.minimum,
+        }
+        agents.append(
+            RecordGiven(
+                "Agent",
+                member.title or id_,
+                member.role,
+                ref=f"agent:{id_}",
+                fields=fields,
+                status="active" if id_ in members else "archived",
+            )
+        )
     joins = [
         Join(agent_id(squad, source), RelationGiven(type_, agent_id(squad, to), text))
-        for source, type_, to, text in _ties(rules)
+        for source, type_, to, text in _agent_relations(rules)
     ]
     async with app.memory(squad.pool, pool=True) as pool:
         records = pool.records.by("", is_system=True)
@@ -69,8 +86,11 @@ async def introduce(app: App, squad: Squad) -> None:
             await records.join(joins)
 
 
-def _ties(rules: SquadRules) -> Iterator[tuple[str, str, str, dict[str, JSON]]]:
-    """Yield what joins agents; of two subscriptions to one agent the one that names it counts."""
+def _agent_relations(rules: SquadRules) -> Iterator[tuple[str, str, str, dict[str, JSON]]]:
+    """Yield the relations between agents: source, type, target and properties.
+
+    A subscription that names an agent overrides one to all agents.
+    """
     heard: dict[tuple[str, str], dict[str, JSON]] = {}
     for subscription in sorted(
         rules.subscriptions, key=lambda subscription: bool(subscription.source)
@@ -86,33 +106,26 @@ def _ties(rules: SquadRules) -> Iterator[tuple[str, str, str, dict[str, JSON]]]:
     yield from (
         (to, "SUBSCRIBES_TO", source, text) for (to, source), text in heard.items() if to != source
     )
-    for subscription in rules.ties:
-        yield (
-            subscription.source,
-            subscription.type,
-            subscription.to,
-            {"domain": subscription.domain},
-        )
+    for tie in rules.ties:
+        yield tie.source, tie.type, tie.to, {"domain": tie.domain}
 
 
 async def saw(desk: Desk, pool: Memory, records: Iterable[str], *, applied: bool = False) -> None:
-    """Note that a member saw records of others, or built on them.
+    """Note that a member saw other members' records or, with ``applied``, used them.
 
-    A second time it changes nothing.
+    Only records that were not noted before are written.
     """
     rows = pool.records.pool
     mine = agent_id(desk.squad, desk.me.id)
     shared = await rows.shared([*records])
     uses = await rows.uses([*records])
-    usage = {
-        id_: (uses[id_].applied if applied else uses[id_].accessed) if id_ in uses else ()
-        for id_ in shared
-    }
-    fresh = [
-        id_
-        for id_, copy in shared.items()
-        if copy.member != desk.me.id and desk.me.id not in usage[id_]
-    ]
+    fresh: list[str] = []
+    for id_, copy in shared.items():
+        members: Sequence[str] = ()
+        if id_ in uses:
+            members = uses[id_].applied if applied else uses[id_].accessed
+        if copy.member != desk.me.id and desk.me.id not in members:
+            fresh.append(id_)
     if not fresh:
         return
     when: dict[str, JSON] = {"timestamp": time.iso(desk.now())}
@@ -121,21 +134,20 @@ async def saw(desk: Desk, pool: Memory, records: Iterable[str], *, applied: bool
         teachers = {
             shared[id_].member: id_ for id_ in fresh if shared[id_].member in desk.squad.members
         }
-        joins += [
-            Join(
-                mine,
-                RelationGiven(
-                    "LEARNED", agent_id(desk.squad, teacher), {"knowledge_id": id_, **when}
-                ),
+        for teacher, id_ in teachers.items():
+            learned: dict[str, JSON] = {"knowledge_id": id_, **when}
+            joins.append(
+                Join(mine, RelationGiven("LEARNED", agent_id(desk.squad, teacher), learned))
             )
-            for teacher, id_ in teachers.items()
-        ]
     await pool.records.by(desk.me.id, is_system=True).join(joins)
     await rows.note_use(fresh, desk.me.id, desk.now(), applied=applied)
 
 
 async def beat(desk: Desk, pool: Memory, *, busy: bool) -> None:
-    """Note in a member's own AgentState and in its Agent that it is there: active while it holds a task, else idle."""
+    """Note a member's presence in its own AgentState and in its Agent record of the pool.
+
+    The activity is "active" if ``busy`` (it holds a task), else "idle".
+    """
     now = desk.now()
     activity = "active" if busy else "idle"
     fields: dict[str, JSON] = {"activity": activity, "last_active": time.iso(now)}
@@ -145,7 +157,7 @@ async def beat(desk: Desk, pool: Memory, *, busy: bool) -> None:
         before
         and last
         and before.fields["activity"] == activity
-        and now - time.parse(str(last)) < _BEAT
+        and now - time.parse(str(last)) < _BEAT_INTERVAL
     ):
         return
     summary = None if before else desk.my_rules.personality or desk.me.role
@@ -158,10 +170,7 @@ async def beat(desk: Desk, pool: Memory, *, busy: bool) -> None:
 
 
 async def own_state(desk: Desk, text: str) -> RecordGiven:
-    """Return the AgentState of a member's own memory with what it says of itself.
-
-    Whether it is at work stays.
-    """
+    """Return the member's AgentState with a new description of itself and its present activity."""
     state = await _state(desk)
     fields = dict(state.fields) if state else {"activity": "idle"}
     return RecordGiven(
@@ -176,5 +185,5 @@ async def _state(desk: Desk) -> Record | None:
 
 
 def record_id_of(group: str, ref: str) -> str:
-    """Return the id of the record that is stored under a reference of its own."""
+    """Return the id of the record that is stored in a group under this reference."""
     return record_id(group, turn_id(group, TYPED_SOURCE, ref, ref))

@@ -1,6 +1,6 @@
-"""Who hears of a record of the pool: at once, in batches, or everyone.
+"""Deliveries: which members are notified of a record of the pool, at once or in batches.
 
-A delivery is no record, so no loop begins.
+A delivery is not a record, so it causes no further deliveries.
 """
 
 from __future__ import annotations
@@ -19,33 +19,31 @@ BROADCAST = "broadcast"
 def deliveries(
     rules: SquadRules, record: Record, author: str, confidence: float, at: datetime
 ) -> list[Delivery]:
-    """Return who hears of a record that is written into the pool, and from when on.
+    """Return the deliveries of a record that is written into the pool, never to its author.
 
-    Never its own author.
-
-    A member that several subscriptions and broadcasts reach hears of it once, at the earliest of
-    their times. Domains compare without regard to case.
+    If several subscriptions and broadcasts reach a member, it gets one delivery at the earliest of
+    their times. Domains are compared regardless of case.
 
     Args:
-        rules: The squad's.
-        record: As it is now.
-        author: Whose copy it is.
-        confidence: The record's.
-        at: Now.
+        rules: The squad's rules.
+        record: The record as it is now.
+        author: The member whose copy it is.
+        confidence: The record's confidence, 0 to 1.
+        at: The current time.
     """
     domains = _domains(record)
-    due = [
-        Delivery(subscription.to, record.id, subscription.tier, due_at(at, subscription.interval))
-        for subscription in rules.subscriptions
-        if subscription.to != author
-        and subscription.source in ("", author)
-        and (not subscription.kinds or record.kind in subscription.kinds)
-        and (
-            not subscription.domains
-            or domains & {domain.strip().casefold() for domain in subscription.domains}
-        )
-        and confidence >= subscription.min_confidence
-    ]
+    due: list[Delivery] = []
+    for subscription in rules.subscriptions:
+        wanted_domains = {domain.strip().casefold() for domain in subscription.domains}
+        if (
+            subscription.to != author
+            and subscription.source in ("", author)
+            and (not subscription.kinds or record.kind in subscription.kinds)
+            and (not wanted_domains or domains & wanted_domains)
+            and confidence >= subscription.min_confidence
+        ):
+            send_at = due_at(at, subscription.interval)
+            due.append(Delivery(subscription.to, record.id, subscription.tier, send_at))
     for rule in rules.broadcast.rules:
         if (
             (not rule.kinds or record.kind in rule.kinds)
@@ -66,7 +64,7 @@ def deliveries(
 
 
 def _domains(record: Record) -> set[str]:
-    """Return a record's domains as they are compared: in lower case, without space around."""
+    """Return a record's domains in the form that is compared: folded and stripped."""
     single = record.fields.get("domain")
     several = record.fields.get("domains")
     domains = [single] if isinstance(single, str) else []
@@ -75,10 +73,7 @@ def _domains(record: Record) -> set[str]:
 
 
 def due_at(at: datetime, interval: timedelta) -> datetime:
-    """Return when a batch of an interval ends that holds a moment.
-
-    Without an interval, that moment.
-    """
+    """Return the end of the batch interval that contains ``at``, or ``at`` without an interval."""
     if not interval:
         return at
     return _EPOCH + ((at - _EPOCH) // interval + 1) * interval

@@ -1,4 +1,4 @@
-"""A member at its desk: its own memory, and the pool of its squad, which it reaches by the operations of squads."""
+"""The desk of a squad's member: access to its own memory and to the squad's pool for one call."""
 
 from __future__ import annotations
 
@@ -20,11 +20,13 @@ from pps.records.saving import MAX_RECORDS
 
 @dataclass(frozen=True, slots=True)
 class Desk:
-    """What one call of a member works on; made anew for each, after its membership was looked up.
+    """The memories that one call of a member works on.
+
+    A desk is made for each call, after membership was checked.
 
     Attributes:
-        me: Which member it is.
-        memory: Its own memory, which is never shown to another member.
+        me: The member.
+        memory: The member's own memory, which no other member reads.
     """
 
     app: App
@@ -42,7 +44,7 @@ class Desk:
 
     @property
     def reviewers(self) -> frozenset[str]:
-        """The members who may review, of those that are in the squad now."""
+        """The members of the squad, as it is now, who may review."""
         named = (self.rules.aliases[name] for name in self.rules.pool.reviewers)
         return frozenset(member for member in named if member in self.squad.members)
 
@@ -52,7 +54,7 @@ class Desk:
 
     @contextlib.asynccontextmanager
     async def pool(self) -> AsyncGenerator[Memory]:
-        """Lend the pool's memory; what was revoked is out of it, also when a kill came between."""
+        """Open the pool's memory, after finishing revocations that a crash interrupted."""
         async with self.app.memory(self.squad.pool, pool=True) as pool:
             await settle(self, pool)
             yield pool
@@ -69,18 +71,22 @@ class Desk:
 
 
 async def settle(desk: Desk, pool: Memory) -> None:
-    """Finish what was revoked: marked for those whose records cite it, forgotten in the pool, then unknown."""
+    """Finish revocations in the pool.
+
+    Citations in the members' memories are marked first; then the copies are forgotten in the pool,
+    and last their rows are dropped, so that an interrupted run is repeated.
+    """
     gone = await pool.records.pool.revoked()
     if not gone:
         return
     for member in desk.squad.members.values():
         async with desk.app.memory(member.entity) as memory:
             await memory.records.pool.mark_gone(gone)
-    for at in range(0, len(gone), MAX_RECORDS):
-        if existing := await pool.records.find(gone[at : at + MAX_RECORDS]):
-            with contextlib.suppress(
-                NotFound
-            ):  # another call forgot some of them; the rest is for the next
+    for start in range(0, len(gone), MAX_RECORDS):
+        existing = await pool.records.find(gone[start : start + MAX_RECORDS])
+        if existing:
+            # Another call may have forgotten some of them; the next call deletes the rest.
+            with contextlib.suppress(NotFound):
                 await pool.records.by("").delete([*existing], dry_run=False)
     left = await pool.records.find(gone)
     await pool.records.pool.write(lambda db: drop(db, [copy for copy in gone if copy not in left]))
@@ -88,19 +94,20 @@ async def settle(desk: Desk, pool: Memory) -> None:
 
 @contextlib.asynccontextmanager
 async def desk_of(app: App, owner: EntityId | str) -> AsyncGenerator[Desk]:
-    """Lend the desk of the member that an entity is.
+    """Open the desk of an entity that is a member of a squad.
 
-    Its membership is looked up here, at each call.
+    Membership is checked here, at each call.
 
     Raises:
-        InvalidRequest: It is no member (any more).
+        InvalidRequest: The entity is not, or no longer, a member of a squad.
     """
     name = owner if isinstance(owner, str) else owner.name
     membership = await asyncio.to_thread(app.registry.squads.of_member, name)
     if membership is None or membership[1].id not in rules_of(membership[0]).members:
         raise InvalidRequest("operation", "is for members of a squad; `pps squad add` makes one")
+    squad, member = membership
     async with app.memory(owner) as memory:
-        yield Desk(app, membership[0], membership[1], memory)
+        yield Desk(app, squad, member, memory)
 
 
 def rules_of(squad: Squad) -> SquadRules:

@@ -1,4 +1,4 @@
-"""Worked flows of a squad as data: steps of members by their tools, played against whatever answers the tools."""
+"""Example flows of a squad as data: members' calls of tools, played against any implementation."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Asking: TypeAlias = Callable[[str, str, Mapping[str, Any]], Awaitable[Mapping[st
 
 @dataclass(frozen=True, slots=True)
 class FlowStep:
-    """What a member does: see ``config/sample/squad/flows.toml``."""
+    """One step of a flow, as ``config/sample/squad/flows.toml`` describes it."""
 
     who: str
     does: str
@@ -29,7 +29,12 @@ class FlowStep:
 
 @dataclass(frozen=True, slots=True)
 class Played:
-    """A step as it went; ``missing`` has what it should have seen and did not, or the state that it should be in."""
+    """A step that was played.
+
+    Attributes:
+        answer: The tool's structured answer.
+        missing: Expected ids that are not in the answer, and the expected state if it is another.
+    """
 
     step: FlowStep
     answer: Mapping[str, Any]
@@ -49,9 +54,12 @@ def flow(name: str) -> list[FlowStep]:
 async def play(
     steps: Sequence[FlowStep], ask: Asking, known: dict[str, Mapping[str, Any]]
 ) -> AsyncIterator[Played]:
-    """Play steps one after another; an inbox is acknowledged.
+    """Play steps in order, and acknowledge each inbox that is read.
 
-    ``known`` gets the answers that have a name.
+    Args:
+        steps: As ``flow`` returns them.
+        ask: Calls a tool.
+        known: Name → answer; the answers of named steps are added.
     """
     for step in steps:
         answer = await ask(step.who, step.tool, _filled(step.given, known))
@@ -70,7 +78,7 @@ async def play(
 
 
 def _filled(value: Any, known: Mapping[str, Mapping[str, Any]]) -> Any:
-    """Return arguments with what ``$name.path`` stands for."""
+    """Return arguments in which each ``$name.path`` is replaced by that part of an earlier answer."""
     if isinstance(value, Mapping):
         return {key: _filled(item, known) for key, item in cast("Mapping[str, Any]", value).items()}
     if isinstance(value, Sequence) and not isinstance(value, str):

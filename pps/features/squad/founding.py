@@ -1,4 +1,4 @@
-"""Making squads: the pool, the members' memories, and what becomes of them when one goes."""
+"""Creating squads, adding members, and erasing squads."""
 
 from __future__ import annotations
 
@@ -17,7 +17,11 @@ from pps.features.squad.desk import rules_of
 
 @dataclass(frozen=True, slots=True)
 class Founded:
-    """A squad as it is now; ``tokens`` has, by member, those of memories that were made for it, shown this once."""
+    """A squad after it was created or brought up to date.
+
+    Attributes:
+        tokens: Member → token of the memory that was made for it; they are shown only here.
+    """
 
     squad: Squad
     tokens: Mapping[str, str] = field(default_factory=dict[str, str], repr=False)
@@ -26,21 +30,21 @@ class Founded:
 async def found(
     app: App, name: str, file: str, bound: Mapping[str, str], store: str | None = None
 ) -> Founded:
-    """Make a squad from a file, or bring one that is there to what its file says.
+    """Create a squad from a file, or bring an existing squad in line with its file.
 
-    Done again it changes nothing.
+    Repeating this changes nothing.
 
     Args:
-        app: Where the memories are.
-        name: The squad's, as an entity's.
-        file: As ``load_squad``.
-        bound: Member → an entity that there is; for the others ``<squad>_<member>`` is made.
-        store: Of what is made.
+        app: Opens the memories.
+        name: The squad's name; the rules of entities' names apply.
+        file: Name or path of the file, as for ``load_squad``.
+        bound: Member → existing entity; for all other members ``<squad>_<member>`` is created.
+        store: The store of new memories; the default store if None.
 
     Raises:
-        InvalidRequest: A name is taken or none of the file's; an entity is of a squad already.
+        InvalidRequest: A name is taken or not in the file, or an entity is in a squad already.
         ConfigError: The file has mistakes.
-        UnknownEntity: A bound one is not there.
+        UnknownEntity: An entity of ``bound`` does not exist.
     """
     check_name(f"{name}_pool")
     rules = await asyncio.to_thread(load_squad, app.settings.home, file)
@@ -61,13 +65,16 @@ async def found(
 async def join(
     app: App, squad: Squad, name: str, entity: str = "", store: str | None = None
 ) -> str | None:
-    """Make an entity a member, with the squad's kinds.
+    """Make an entity a member and enable the squad's kinds for it.
 
-    Return the token of one that was made for it.
+    Without ``entity`` a new one is created.
+
+    Returns:
+        The token of an entity that was created, else None.
 
     Raises:
-        InvalidRequest: No such member in the squad's file, or it or the entity is taken.
-        UnknownEntity: No such entity.
+        InvalidRequest: The squad's file has no such member, or the member or entity is taken.
+        UnknownEntity: The entity does not exist.
     """
     rules = rules_of(squad)
     member = rules.member(name)

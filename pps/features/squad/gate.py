@@ -1,4 +1,4 @@
-"""The gate of a pool: how a copy goes from waiting to shared, rejected or withdrawn, and who decided.
+"""The gate of a pool: transitions of a copy between waiting, shared, rejected and withdrawn.
 
 Shares and improvements go through the same transitions, decided by compare-and-set in the
 transaction that writes their effect, and noted in the same history (``Records.transitions``).
@@ -43,16 +43,22 @@ def advance(
     *,
     is_noted: bool = False,
 ) -> None:
-    """Take a copy through one transition and note it, in the transaction of ``rows``.
+    """Move a copy through one transition and note it, in the transaction of ``rows``.
 
-    ``is_noted``: the record has a life cycle of its own, whose move is in the history already.
+    Args:
+        rows: The open transaction.
+        record: Id of the copy.
+        action: The transition.
+        actor: The member who decides.
+        at: Time of the decision.
+        why: The reason.
+        is_noted: The history has the move already, because the record has its own life cycle.
 
     Raises:
-        StoreConflict: The copy is not in the state that the action starts from; of many that act
-            at once, one does not get this.
+        StoreConflict: The copy is not in the state that the action starts from. Of several
+            simultaneous decisions, all but one get this.
     """
     before, after = TRANSITIONS[action]
-
     if not rows.beside(lambda db: set_state(db, record, before, after)):
         raise StoreConflict(f"is not {before} any more: another decided meanwhile")
     if not is_noted:

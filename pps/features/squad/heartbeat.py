@@ -1,4 +1,7 @@
-"""What a member should look at now: late approvals, its inbox and tasks, what it has not seen, what does not hold."""
+"""The heartbeat of a squad's member: the list of what needs its attention now.
+
+Late approvals, its inbox and tasks, unseen records, concepts to synthesise, and weakened beliefs.
+"""
 
 from __future__ import annotations
 
@@ -31,7 +34,14 @@ _PRIORITIES = {"critical": 1.0, "high": 0.8, "normal": 0.6, "low": 0.4}
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatItem:
-    """Something to look at: why, in words, which record, and how much it matters, 0 to 1."""
+    """Something that needs attention.
+
+    Attributes:
+        what: The sort of item, such as ``inbox``.
+        text: A sentence about it.
+        id: Id of the record, or empty.
+        priority: 0 to 1.
+    """
 
     what: str
     text: str
@@ -40,27 +50,19 @@ class HeartbeatItem:
 
 
 async def heartbeat(desk: Desk) -> tuple[list[HeartbeatItem], list[Stage]]:
-    """Return what a member should look at now, what matters most first, and how the squad's tasks go.
+    """Return what needs a member's attention, by priority, and statistics of the squad's tasks.
 
-    It is noted that the member is there.
+    The member's presence is noted.
     """
     now = desk.now()
-    await withdraw_orphans(
-        desk
-    )  # what a program forgot that was killed before it closed the memory
+    # A program may have been killed between forgetting a record and withdrawing its copy.
+    await withdraw_orphans(desk)
     items: list[HeartbeatItem] = []
     if desk.is_reviewer:
-        late = [
-            review
-            for review in await pending(desk)
-            if now - review.since > _LATE and review.proposer != desk.me.id
-        ]
-        items += [
-            HeartbeatItem(
-                "late approval", f"Pending approval: {task.record.title}", task.record.id, 1.0
-            )
-            for task in late
-        ]
+        for review in await pending(desk):
+            if now - review.since > _LATE and review.proposer != desk.me.id:
+                text = f"Pending approval: {review.record.title}"
+                items.append(HeartbeatItem("late approval", text, review.record.id, 1.0))
     async with desk.pool() as pool:
         graph = await shown(pool)
         due = await pool.records.pool.due(desk.me.id, now, 200)
@@ -79,15 +81,15 @@ async def heartbeat(desk: Desk) -> tuple[list[HeartbeatItem], list[Stage]]:
         )
     if due:
         items.append(HeartbeatItem("inbox", f"{len(due)} deliveries wait: squad_inbox", "", 0.7))
-    items += _tasks(graph, desk.me.id, now)
+    items += _task_items(graph, desk.me.id, now)
     items += [HeartbeatItem("unseen", match.said, match.id, 0.5) for match in unseen.found]
     items += [HeartbeatItem("synthesis", match.said, match.id, 0.6) for match in syntheses.found]
-    items += await _beliefs(desk, now)
-    items += await _checks(desk)
+    items += await _belief_items(desk, now)
+    items += await _checklist_items(desk)
     return sorted(items, key=lambda item: -item.priority), stages(health)
 
 
-def _tasks(graph: RecordGraph, member: str, now: datetime) -> Iterator[HeartbeatItem]:
+def _task_items(graph: RecordGraph, member: str, now: datetime) -> Iterator[HeartbeatItem]:
     for record in graph.records.values():
         if record.kind == "Task" and record.fields.get("assigned_to") == member:
             weight = _PRIORITIES[str(record.fields.get("priority") or "normal")]
@@ -99,20 +101,22 @@ def _tasks(graph: RecordGraph, member: str, now: datetime) -> Iterator[Heartbeat
                 )
 
 
-async def _beliefs(desk: Desk, now: datetime) -> list[HeartbeatItem]:
-    """Return own open beliefs that rest on what was withdrawn, or that are unsure and were not looked at for long."""
+async def _belief_items(desk: Desk, now: datetime) -> list[HeartbeatItem]:
+    """Return the member's active beliefs that cite withdrawn records, then stale unsure ones.
+
+    A belief is stale if it was not changed for 48 hours.
+    """
     records = desk.memory.records
-    gone = {
-        id_
-        for id_, cites in (await records.pool.cites()).items()
-        if any(cite.gone for cite in cites)
-    }
+    gone: set[str] = set()
+    for id_, cites in (await records.pool.cites()).items():
+        if any(cite.gone for cite in cites):
+            gone.add(id_)
     beliefs = [
         record
         for record in (await records.graph()).records.values()
         if record.kind == "Belief" and record.state == "active"
     ]
-    heartbeat_items = [
+    weakened = [
         HeartbeatItem("withdrawn", f"Rests on what was withdrawn: {belief.title}", belief.id, 0.9)
         for belief in beliefs
         if belief.id in gone
@@ -122,14 +126,14 @@ async def _beliefs(desk: Desk, now: datetime) -> list[HeartbeatItem]:
         for belief in beliefs
         if now - belief.updated_at > _STALE and confidence_of(belief) < SURE
     ]
-    return heartbeat_items + [
+    return weakened + [
         HeartbeatItem("stale belief", f"Unsure for two days: {belief.title}", belief.id, 0.3)
         for belief in stale
     ]
 
 
-async def _checks(desk: Desk) -> list[HeartbeatItem]:
-    """Return the checks of the member's own HEARTBEAT.md that are not ticked."""
+async def _checklist_items(desk: Desk) -> list[HeartbeatItem]:
+    """Return the open entries of the member's own HEARTBEAT.md."""
     wanted = RecordQuery(
         kinds=("Documentation",), tags=(CHECKLIST,), statuses=("active",), limit=100
     )

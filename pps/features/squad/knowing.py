@@ -1,4 +1,7 @@
-"""What a member keeps, asks and thinks: its own memory beside the pool, never merged."""
+"""Knowledge of a squad's member: storing, querying and reflecting.
+
+The member's own memory and the squad's pool are searched side by side and never merged.
+"""
 
 from __future__ import annotations
 
@@ -35,11 +38,11 @@ from pps.records.ranks import Ranking, RankRequest, cut, ranking
 from pps.records.saving import RecordGiven, RelationGiven, Saved
 
 NEAR = 0.85
-"""Cosine from which two beliefs are said to be one (the seed's)."""
+"""Cosine from which on two beliefs are reported as nearly the same."""
 NEAR_COPY = 0.8
-"""Share of words from which two records with the same numbers and negations are near-copies."""
+"""Share of words in common that makes records with equal numbers and negations near-copies."""
 _NEVER_AUTOMATIC = frozenset(("Experience", "AgentState", PROPOSAL))
-"""Kinds that are not shared by themselves, however sure; a proposal goes by ``proposal_submit``."""
+"""Kinds that are never shared automatically; proposals are shared by ``proposal_submit``."""
 _CANDIDATES = 50
 _EXPERIENCES = 50
 _REFLECTIONS = 5
@@ -47,8 +50,8 @@ _NEIGHBOURS = 50
 _REPEATS = 100
 _WORD = re.compile(r"[^\W_]+")
 _CHANGING_WORDS = """
-no not never none nothing nobody neither nor without cannot isn t doesn don didn won wasn weren aren hasn haven hadn
-can couldn shouldn wouldn only unless except until if hardly barely rarely seldom almost
+no not never none nothing nobody neither nor without cannot isn t doesn don didn won wasn weren
+aren hasn haven hadn can couldn shouldn wouldn only unless except until if hardly barely rarely seldom almost
 nicht nichts nie niemals niemand kein keine keinen keinem keiner ohne nur
 ne pas jamais aucun aucune rien sans sauf personne
 nunca jamás sin nada nadie ninguno ninguna salvo
@@ -57,24 +60,27 @@ não sem nenhum nenhuma ninguém
 niet niets nooit niemand geen zonder
 """
 _CHANGING = frozenset(_CHANGING_WORDS.split())
-"""Words of which a single one more changes what a sentence states, in the languages of config/topics.toml."""
-_TEXT_ENOUGH = 5
-"""Words of a text from which on it is compared without its title."""
+"""Words that change what a sentence states, in the languages of ``config/topics.toml``."""
+_FEWEST_COMPARED_WORDS = 5
+"""Texts with fewer words than this are near-copies only if their titles are equal too."""
 
 
 @dataclass(frozen=True, slots=True)
 class Knowledge:
-    """What a member keeps with ``memory_store``.
+    """A record that a member stores with ``memory_store``.
 
     Attributes:
-        kind: Of the squad's pack.
-        content: Becomes the summary, 1 to 2,000 characters; title: its first words when empty.
-        fields: The kind's own, beside confidence and domain.
-        cites: Ids of its own facts, turns and records, and of the pool's, that it rests on.
-        relations: To records of its own or of the pool.
-        supersedes: A belief of its own that this one replaces.
-        private: It never crosses.
-        at_once: Share it when it is sure enough; else only ``share`` does.
+        content: The record's summary, 1 to 2,000 characters.
+        kind: A kind of the squad's pack.
+        title: The first words of the content if empty.
+        confidence: 0 to 1; None for kinds without it.
+        domain: The subject area.
+        fields: Further fields of the kind.
+        cites: Ids of sources: the member's own facts, turns and records, or records of the pool.
+        relations: To the member's own records or to records of the pool.
+        supersedes: Id of a belief of the member that this one replaces.
+        private: It is never shared.
+        at_once: Share it at once if its confidence suffices; otherwise only ``share`` does.
     """
 
     content: str
@@ -93,11 +99,13 @@ class Knowledge:
 
 @dataclass(frozen=True, slots=True)
 class StoredKnowledge:
-    """A stored record, its copy when it was shared, and the member's beliefs that say nearly the same.
+    """The result of storing a record.
 
     Attributes:
-        repeat: The same was stored before: this is that record, and nothing was added.
-        warnings: Relations that were kept the other way round, and why.
+        copy: Its copy in the pool if it was shared.
+        near: Ids of the member's beliefs that say nearly the same.
+        repeat: An equal record was stored before; it is returned and nothing was added.
+        warnings: Relations that were stored in the opposite direction, with the reason.
     """
 
     record: Record
@@ -122,9 +130,14 @@ class KnowledgeLine:
     """A record that answers a query: the member's own, or the pool's with its provenance.
 
     Attributes:
-        withdrawn: Ids that it rests on and that were taken out of the pool.
-        opposed: Who challenges or contradicts it.
-        copies: Near-copies that this line stands for, as ``member:id``.
+        confidence: The author's; for a record of the pool, the pool's.
+        score: Relevance to the query; comparable within one list only.
+        shared: Its row in the pool; None for the member's own records.
+        roots: Number of independent sources.
+        uses: How often members saw and applied it.
+        withdrawn: Ids of sources that were removed from the pool.
+        opposed: Shared records that challenge or contradict it.
+        copies: Near-copies that this line represents, as ``member:id``.
     """
 
     record: Record
@@ -140,10 +153,12 @@ class KnowledgeLine:
 
 @dataclass(frozen=True, slots=True)
 class KnowledgeAnswer:
-    """Answers to a query: the member's own, the pool's, and how many each author had left out.
+    """Answers to a query from the member's own memory and from the pool.
 
     Attributes:
-        held_back: Author → lines that were left out so that no author fills more than a third.
+        own: The member's own records, best first.
+        pool: Records of the pool, best first.
+        held_back: Author → lines left out so that no author fills more than a third.
     """
 
     own: list[KnowledgeLine]
@@ -162,7 +177,7 @@ class ReadableRelation:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """A record, what it rests on and what it is joined to; of both what a member may read alone."""
+    """A record with its sources and relations, limited to those that the member may read."""
 
     line: KnowledgeLine
     cites: tuple[str, ...]
@@ -171,9 +186,11 @@ class Whole:
 
 @dataclass(frozen=True, slots=True)
 class Worksheet:
-    """What there is to reflect on, the latest first.
+    """Records to reflect on, the latest first.
 
-    ``kept`` is what a language model drew from it.
+    Attributes:
+        related: Records within two relations of the experiences.
+        kept: Beliefs that a language model derived, already stored.
     """
 
     experiences: tuple[Record, ...]
@@ -187,19 +204,17 @@ class Worksheet:
 
 
 async def store(desk: Desk, knowledge: Knowledge) -> StoredKnowledge:
-    """Store a new record in a member's own memory.
+    """Store a new record in a member's own memory, and share it if its confidence suffices.
 
-    Sure enough and not private, it is shared at once.
-
-    It never changes a record: the same title makes a second one, and an exact repeat (all
-    arguments equal, while the first still stands) is reported as such. A belief changes only by
-    ``supersedes``; record, citations and superseding are one transaction.
+    No existing record is changed: an equal title makes a second record, and an exact repeat (all
+    arguments equal, the first record unchanged since) is reported and adds nothing. A belief is
+    replaced only by ``supersedes``. Record, citations and superseding are one transaction.
 
     Raises:
-        InvalidRequest: A field breaks a bound of its kind, or a citation is neither this member's
-            nor the pool's.
-        NotFound: ``supersedes`` is no record of this member.
-        StoreConflict: ``supersedes`` is not active any more.
+        InvalidRequest: A field breaks a bound of its kind, or a citation belongs neither to this
+            member nor to the pool.
+        NotFound: ``supersedes`` is not a record of this member.
+        StoreConflict: ``supersedes`` is no longer active.
     """
     spec = desk.memory.kinds.kind(knowledge.kind)
     if knowledge.supersedes and spec.name != "Belief":
@@ -208,7 +223,7 @@ async def store(desk: Desk, knowledge: Knowledge) -> StoredKnowledge:
     pool_ids = {cite.id for cite in of_pool}
     own_cites = tuple(id_ for id_ in knowledge.cites if id_ not in pool_ids)
     reference, existing = await _reference(desk, knowledge)
-    near = await _near(desk.memory, knowledge) if spec.name == "Belief" else ()
+    near = await _similar_beliefs(desk.memory, knowledge) if spec.name == "Belief" else ()
     warnings: tuple[str, ...] = ()
     if existing:
         record = existing
@@ -237,7 +252,7 @@ async def store(desk: Desk, knowledge: Knowledge) -> StoredKnowledge:
 
 
 async def _pool_citations(desk: Desk, kind: str, knowledge: Knowledge) -> list[PoolCite]:
-    """Return the citations and relations that lead into the pool, checked against the pack."""
+    """Return the citations of and relations to records of the pool, checked against the pack."""
     named = [*knowledge.cites, *(relation.target for relation in knowledge.relations)]
     async with desk.pool() as pool:
         rows = await pool.records.pool.shared(named)
@@ -255,11 +270,11 @@ async def _pool_citations(desk: Desk, kind: str, knowledge: Knowledge) -> list[P
 
 
 async def _reference(desk: Desk, knowledge: Knowledge) -> tuple[str, Record | None]:
-    """Return the reference that the knowledge is stored under, and the record that is it already.
+    """Return the reference to store the knowledge under, and the record stored there already.
 
-    The reference is a keyed digest of all arguments, so that an exact repeat, or a call that is
-    retried after a crash, finds its record. Where that record was superseded, archived or changed
-    since, the next reference of the series is taken.
+    The reference is a keyed digest of all arguments, so an exact repeat, or a call retried after a
+    crash, finds its record. If that record was superseded, archived or changed since, the next
+    number of the series is used.
     """
     stated = json.dumps(
         [
@@ -363,7 +378,7 @@ async def _share_if_sure(desk: Desk, knowledge: Knowledge, record: Record) -> Sh
 
 
 async def _supersede_copy(desk: Desk, old: str) -> None:
-    """Let the pool's copy of a superseded belief be superseded too; again, it changes nothing."""
+    """Supersede the pool's copy of a superseded belief; repeating this changes nothing."""
     async with desk.pool() as pool:
         copies = await pool.records.pool.copies(desk.me.id, [old])
         if old not in copies:
@@ -384,15 +399,15 @@ async def query(
     kinds: Sequence[str],
     limit: int,
 ) -> KnowledgeAnswer:
-    """Return what a member knows of a topic and what the pool does, each best first.
+    """Search a topic in the member's memory and in the pool; return both lists, best first.
 
-    Near-copies in the pool fold into one line. Where records of several authors fit, no author
-    fills more than a third of the pool's lines. The lines that are returned count as seen.
+    Near-copies in the pool are folded into one line. If several authors have matching records, no
+    author fills more than a third of the pool's lines. The lines returned count as seen.
     """
     own = await _search(desk.memory, topic, kinds)
     own = [line for line in own if line.confidence >= min_confidence][:limit]
     pooled = await desk.memory.records.pool.cites([line.record.id for line in own])
-    own = [_with_withdrawn(line, pooled.get(line.record.id, ())) for line in own]
+    own = [_mark_withdrawn(line, pooled.get(line.record.id, ())) for line in own]
     if not include_shared:
         return KnowledgeAnswer(own, [])
     listed = {line.record.id for line in own}
@@ -407,16 +422,17 @@ async def query(
                 line.shared and line.shared.member == desk.me.id and line.shared.origin in listed
             )
         ]
-        lines, held_back = balanced(fold_copies(readable), limit, own_lines=len(own))
+        lines, held_back = balanced(fold_copies(readable), limit)
         await saw(desk, pool, [line.record.id for line in lines])
     return KnowledgeAnswer(own, lines, held_back)
 
 
 def fold_copies(lines: Sequence[KnowledgeLine]) -> list[KnowledgeLine]:
-    """Fold near-copies into one line each, that of the greatest confidence, in the place of the best.
+    """Fold near-copies into one line, the most confident, at the rank of the best.
 
-    Two records are near-copies when one has nearly all words of the other in their order, and they have the
-    same numbers and negations: "it is safe" folds neither with "it is not safe" nor with "it is unsafe".
+    Two records are near-copies if one has nearly all words of the other in the same order, and both
+    have the same numbers and negations: "it is safe" folds neither with "it is not safe" nor with
+    "it is unsafe".
     """
     groups: list[list[KnowledgeLine]] = []
     for line in lines:
@@ -427,13 +443,13 @@ def fold_copies(lines: Sequence[KnowledgeLine]) -> list[KnowledgeLine]:
             group.append(line)
     folded: list[KnowledgeLine] = []
     for group in groups:
-        shown_line = max(group, key=lambda line: line.confidence)
-        others = tuple(
+        most_confident = max(group, key=lambda line: line.confidence)
+        copies = tuple(
             f"{line.shared.member if line.shared else ''}:{line.record.id}"
             for line in group
-            if line is not shown_line
+            if line is not most_confident
         )
-        folded.append(replace(shown_line, copies=others))
+        folded.append(replace(most_confident, copies=copies))
     return folded
 
 
@@ -441,34 +457,40 @@ def _near_copies(first: KnowledgeLine, second: KnowledgeLine) -> bool:
     if first.record.kind != second.record.kind or first.opposed or second.opposed:
         return False
     shorter, longer = sorted((_words(first.record), _words(second.record)), key=len)
-    if min(len(shorter), len(longer)) < _TEXT_ENOUGH and (
+    if len(shorter) < _FEWEST_COMPARED_WORDS and (
         fold(first.record.title) != fold(second.record.title)
     ):
         return False
-    if _telling({*shorter}) != _telling({*longer}):
+    if _decisive_words(set(shorter)) != _decisive_words(set(longer)):
         return False
-    rest = iter(longer)
+    rest = iter(longer)  # `in` consumes it, so the words must come in the same order
     in_order = all(word in rest for word in shorter)
-    return in_order and len({*shorter}) >= NEAR_COPY * len({*longer})
+    return in_order and len(set(shorter)) >= NEAR_COPY * len(set(longer))
 
 
 def _words(record: Record) -> list[str]:
     return _WORD.findall(fold(record.summary or record.title))
 
 
-def _telling(words: set[str]) -> set[str]:
-    """Return the words of which a single one changes what a sentence states."""
+def _decisive_words(words: set[str]) -> set[str]:
+    """Return the negations and numbers, any of which changes what a sentence states."""
     return {word for word in words if word in _CHANGING or any(map(str.isdigit, word))}
 
 
 def balanced(
-    lines: Sequence[KnowledgeLine], limit: int, *, own_lines: int = 0
+    lines: Sequence[KnowledgeLine], limit: int
 ) -> tuple[list[KnowledgeLine], dict[str, int]]:
-    """Return at most ``limit`` lines, best first, of which no author fills more than a third.
+    """Select at most ``limit`` lines, best first, so that no author fills more than a third.
 
-    An author gets at most half as many lines as all others together (``own_lines``, the asker's
-    own, among them), and at least one; with one author alone there is nothing to balance. Also
-    returns how many lines of each author that left out.
+    An author gets at least one line, and at most half as many as all other authors together. A
+    single author is not limited.
+
+    Args:
+        lines: Best first.
+        limit: Number of lines returned at most.
+
+    Returns:
+        The lines, and by author the number of lines left out.
     """
     counts = Counter(line.shared.member if line.shared else "" for line in lines)
     total = sum(counts.values())
@@ -478,24 +500,25 @@ def balanced(
     }
     used: Counter[str] = Counter()
     held_back: Counter[str] = Counter()
-    knowledge_lines: list[KnowledgeLine] = []
+    selected: list[KnowledgeLine] = []
     for line in lines:
         author = line.shared.member if line.shared else ""
         if used[author] >= caps[author]:
             held_back[author] += 1
-        elif len(knowledge_lines) < limit:
+        elif len(selected) < limit:
             used[author] += 1
-            knowledge_lines.append(line)
-    return knowledge_lines, dict(held_back)
+            selected.append(line)
+    return selected, dict(held_back)
 
 
 async def shared_lines(
     app: App, entity: EntityId, text: str, limit: int
 ) -> list[tuple[str, PackLine]]:
-    """Return what the squad of an entity shares about a text, as lines of a context pack, with their ids.
+    """Return what an entity's squad shares about a text, as ids and lines of a context pack.
 
-    Nothing for an entity that is in no squad, or whose squad's file switches it off. A member's own
-    records are left out, and so are those below ``share_from``: what others doubt is no advice.
+    The list is empty if the entity is in no squad or the squad's file switches these lines off. The
+    entity's own records are left out, and so are records below ``share_from``: what others doubt
+    is no advice.
     """
     membership = await asyncio.to_thread(app.registry.squads.of_member, entity.name)
     if membership is None or not rules_of(membership[0]).pool.unasked:
@@ -528,10 +551,13 @@ def _pack_line(line: KnowledgeLine) -> PackLine:
 
 
 async def whole(desk: Desk, ids: Sequence[str]) -> list[Whole]:
-    """Return records whole, a member's own before the pool's, which are marked as seen.
+    """Return records in full, the member's own before those of the pool.
 
-    What waits in the pool is there for reviewers and its author alone. Raises NotFound when one is
-    not there.
+    Records of the pool count as seen. A copy that waits for review is readable for reviewers and
+    its author only.
+
+    Raises:
+        NotFound: One of the records does not exist or is not readable.
     """
     records = desk.memory.records
     own = {record.id: record for record in (await records.find(ids)).values()}
@@ -557,24 +583,21 @@ async def whole(desk: Desk, ids: Sequence[str]) -> list[Whole]:
             for relation in graph.relations
             if relation.source in graph.records and relation.target in graph.records
         ]
-        answers = [
-            _whole(
-                line,
-                [cite.id for cite in cites.get(line.record.id, ()) if cite.id in graph.records],
-                joined,
-            )
-            for line in lines
-        ]
+        answers: list[Whole] = []
+        for line in lines:
+            pool_cites = cites.get(line.record.id, ())
+            readable = [cite.id for cite in pool_cites if cite.id in graph.records]
+            answers.append(_whole(line, readable, joined))
         await saw(desk, pool, [line.record.id for line in lines if _is_open(line)])
     cites = await records.cites([*own])
     of_pool = await records.pool.cites([*own])
     joined = await records.relations([*own])
     for id_, record in own.items():
-        rests = [*cites.get(id_, ()), *of_pool.get(id_, ())]
-        line = _with_withdrawn(
+        sources = [*cites.get(id_, ()), *of_pool.get(id_, ())]
+        line = _mark_withdrawn(
             KnowledgeLine(record, confidence_of(record), 1.0), of_pool.get(id_, ())
         )
-        answers.insert(0, _whole(line, [cite.id for cite in rests if not cite.gone], joined))
+        answers.insert(0, _whole(line, [cite.id for cite in sources if not cite.gone], joined))
     return answers
 
 
@@ -588,7 +611,7 @@ def _whole(line: KnowledgeLine, cites: Sequence[str], joined: Sequence[Relation]
 
 
 async def _provenance(pool: Memory, lines: Sequence[KnowledgeLine]) -> list[KnowledgeLine]:
-    """Return lines of the pool with whose they are, how sure, what they rest on and who opposes them."""
+    """Complete lines of the pool with author, confidence, sources, uses and opposition."""
     rows = pool.records.pool
     ids = [line.record.id for line in lines]
     shared = await rows.shared(ids)
@@ -596,7 +619,7 @@ async def _provenance(pool: Memory, lines: Sequence[KnowledgeLine]) -> list[Know
     uses = await rows.uses(ids)
     stances = await rows.stances(ids)
     cites = await pool.records.cites(ids)
-    against = [stance for some in stances.values() for stance in some if stance.opposes]
+    against = [stance for listed in stances.values() for stance in listed if stance.opposes]
     opponents = await rows.shared([stance.record for stance in against])
     complete: list[KnowledgeLine] = []
     for line in lines:
@@ -632,14 +655,19 @@ def _opposition(
 
 
 def _is_open(line: KnowledgeLine) -> bool:
-    """Tell whether all members may read a record of the pool."""
+    """Return whether all members may read a record of the pool."""
     return line.shared is not None and line.shared.state == "shared"
 
 
 async def beliefs(desk: Desk, domain: str, least: float) -> tuple[list[Record], list[Record]]:
-    """Return the active beliefs, the surest first: a member's own, and what others share (then seen).
+    """Return the member's own active beliefs and those that others share, the surest first.
 
-    Domains compare without regard to case; empty is any.
+    Those of others count as seen.
+
+    Args:
+        desk: The member's.
+        domain: Only beliefs of this domain, regardless of case; all if empty.
+        least: The least confidence, 0 to 1.
     """
     async with desk.pool() as pool:
         shared = await pool.records.pool.shared()
@@ -671,9 +699,9 @@ def _active_beliefs(records: Sequence[Record], domain: str, least: float) -> lis
 
 
 async def ranked(desk: Desk, request: RankRequest) -> Ranking:
-    """Return the records that the squad shares by their relations in the pool.
+    """Rank the records that the squad shares by their relations in the pool.
 
-    What waits there is not among them.
+    Copies that wait for review are left out.
     """
     async with desk.pool() as pool:
         graph = await pool.records.graph()
@@ -691,18 +719,18 @@ async def ranked(desk: Desk, request: RankRequest) -> Ranking:
 
 
 async def worksheet(desk: Desk) -> Worksheet:
-    """Return a member's recent experiences, what is two hops around them, its last reflections and open beliefs."""
+    """Return a member's recent experiences and related records, last reflections and beliefs."""
     records = desk.memory.records
     experiences = await _latest(desk.memory, "Experience", _EXPERIENCES)
     graph = await records.graph()
     near = {experience.id for experience in experiences}
     for _ in range(2):
-        near |= {
-            end
-            for relation in graph.relations
-            if {relation.source, relation.target} & near
-            for end in (relation.source, relation.target)
-        }
+        reached: set[str] = set()
+        for relation in graph.relations:
+            ends = {relation.source, relation.target}
+            if ends & near:
+                reached |= ends
+        near |= reached
     seen = {experience.id for experience in experiences}
     related = [graph.records[id_] for id_ in near - seen if id_ in graph.records][:_NEIGHBOURS]
     beliefs = [
@@ -722,9 +750,9 @@ async def _latest(memory: Memory, kind: str, limit: int) -> list[Record]:
 
 
 async def _search(memory: Memory, topic: str, kinds: Sequence[str]) -> list[KnowledgeLine]:
-    """Return the records that have to do with a topic, best first; superseded ones are left out.
+    """Return the records about a topic, best first, without superseded ones.
 
-    A record has to do with it when it is as near as the embedder's threshold for records, or has
+    A record is about it if its vector is within the embedder's threshold for records, or if it has
     at least half of the topic's content words.
     """
     answer = await memory.finding.search(
@@ -746,7 +774,7 @@ async def _search(memory: Memory, topic: str, kinds: Sequence[str]) -> list[Know
 
 
 def _text_of(record: Record) -> str:
-    """Return a record's title, summary and the texts among its fields."""
+    """Return a record's title, summary and text fields, separated by spaces."""
     texts = [record.title, record.summary]
     for value in record.fields.values():
         values = value if isinstance(value, list | tuple) else [value]
@@ -754,7 +782,7 @@ def _text_of(record: Record) -> str:
     return " ".join(texts)
 
 
-async def _near(memory: Memory, knowledge: Knowledge) -> tuple[str, ...]:
+async def _similar_beliefs(memory: Memory, knowledge: Knowledge) -> tuple[str, ...]:
     wanted = RecordSearch(knowledge.content, kinds=("Belief",), limit=5, min_similarity=NEAR)
     near = await memory.finding.search(wanted)
     return tuple(
@@ -762,5 +790,5 @@ async def _near(memory: Memory, knowledge: Knowledge) -> tuple[str, ...]:
     )
 
 
-def _with_withdrawn(line: KnowledgeLine, cites: Sequence[PoolCite]) -> KnowledgeLine:
+def _mark_withdrawn(line: KnowledgeLine, cites: Sequence[PoolCite]) -> KnowledgeLine:
     return replace(line, withdrawn=tuple(cite.id for cite in cites if cite.gone))

@@ -1,4 +1,4 @@
-"""Forgetting by a member of a squad: what it erases is taken out of the pool too, also while the feature is off."""
+"""Forgetting by a squad's member: its copies leave the pool too, even while the feature is off."""
 
 from __future__ import annotations
 
@@ -25,20 +25,24 @@ async def forget_as_member(
     request: Input,
     act: Callable[[Input], Awaitable[Answer]],
 ) -> Answer:
-    """Let a member erase, with its copies in the pool; the answer says what goes, or stays, there.
+    """Run an operation that erases for a member, and withdraw its copies from the pool.
+
+    The answer also lists the copies that go, or stay.
 
     Args:
-        app: Where the member and the pool are.
+        app: Opens the member's memory and the pool.
         entity: The member.
-        operation: What was asked for.
-        request: Its input.
-        act: Carries the operation out on the member's own memory, with such an input.
+        operation: The operation that erases.
+        request: The operation's input.
+        act: Runs the operation with an input on the member's own memory.
     """
     dry_run = getattr(request, "dry_run", False)
     keep = getattr(request, "keep", False) is True
 
-    async def erase(dry: bool) -> Answer:
-        return await act(request if dry == dry_run else request.model_copy(update={"dry_run": dry}))
+    async def erase(is_dry_run: bool) -> Answer:
+        if is_dry_run == dry_run:
+            return await act(request)
+        return await act(request.model_copy(update={"dry_run": is_dry_run}))
 
     async with desk_of(app, entity) as desk:
         done = await sharing.forgetting(
@@ -65,7 +69,7 @@ async def forget_as_member(
 
 
 def _with_copies(mentions: JSON, copies: Sequence[ShownItem]) -> JSON:
-    """Return the data of mentions, none where nothing else was found, with copies in a squad's pool."""
+    """Add copies in a squad's pool to the data of mentions, which is None if there are no others."""
     data = cast("dict[str, Any]", mentions or as_json(Mentions()))
     items = [*data["items"], *(as_json(copy) for copy in copies[:MOST_SHOWN])]
     return {**data, "copies": len(copies), "items": items}

@@ -1,7 +1,7 @@
-"""Records as a member names them: by id, by its first characters or by title, of what that member may read alone.
+"""Resolution of names of records: ids, first characters of ids, and titles.
 
-A title of a record that waits in the pool, of another's task or of another's own memory stands for nothing here, as if
-it were not there.
+Only records that the member may read are matched. The title of a record that waits in the pool, of
+another member's task or memory matches nothing, exactly as if the record did not exist.
 """
 
 from __future__ import annotations
@@ -23,38 +23,43 @@ Place: TypeAlias = Literal["own", "pool"]
 async def identify(
     desk: Desk, names: Sequence[str], *places: Place, path: str = "ids"
 ) -> list[str]:
-    """Return the ids of records that names stand for, looked for in the first of some places that has them.
+    """Return the ids of named records; the first place with a match counts.
 
     Args:
         desk: The member's.
-        names: Ids, 8 or more first characters of ids, or titles. An id stays as it is.
-        places: The member's own memory, the pool, or both in the order of preference.
-        path: The argument that the names are of, for errors.
+        names: Ids, the first 8 or more characters of ids, or titles. Whole ids are not looked up.
+        places: The member's own memory, the pool, or both in order of preference.
+        path: The argument with the names, for errors.
 
     Raises:
-        NotFound: A name stands for nothing that the member may read.
-        InvalidRequest: A title stands for several; they are listed with their ids.
+        NotFound: A name matches nothing that the member may read.
+        InvalidRequest: A title matches several records; the error lists them with their ids.
     """
     if all(map(is_uuid, names)):
         return list(names)
     ids = list(names)
     for place in places:
         if place == "own":
-            ids = [await _own(desk, name, path) for name in ids]
+            ids = [await _own_id(desk, name, path) for name in ids]
         elif not all(map(is_uuid, ids)):
             async with desk.pool() as pool:
                 readable = await _readable(desk, pool)
-            ids = [name if is_uuid(name) else _only(name, readable, path) for name in ids]
+            ids = [name if is_uuid(name) else _single_match(name, readable, path) for name in ids]
     if not all(map(is_uuid, ids)):
         raise NotFound()
     return ids
 
 
 async def identify_task(desk: Desk, name: str) -> str:
-    """Return the id of a task that was given to the member or by it, by id, its first characters or title.
+    """Return the id of a task that the member gave or received.
+
+    Args:
+        desk: The member's.
+        name: Its id, the first characters of its id, or its title.
 
     Raises:
-        NotFound: There is none; InvalidRequest: Several have that title.
+        NotFound: No such task matches.
+        InvalidRequest: Several tasks have that title.
     """
     if is_uuid(name):
         return name
@@ -67,17 +72,14 @@ async def identify_task(desk: Desk, name: str) -> str:
         if record.kind == "Task"
         and me in (record.fields.get("assigned_to"), record.fields.get("requested_by"))
     ]
-    id_ = _only(name, tasks, "id")
+    id_ = _single_match(name, tasks, "id")
     if id_ == name:
         raise NotFound()
     return id_
 
 
-async def _own(desk: Desk, name: str, path: str) -> str:
-    """Return the id of what a name stands for in the member's memory.
-
-    The name itself where there is nothing.
-    """
+async def _own_id(desk: Desk, name: str, path: str) -> str:
+    """Return the id of the named record in the member's memory, or the name if none matches."""
     if is_uuid(name):
         return name
     records = desk.memory.records
@@ -85,11 +87,11 @@ async def _own(desk: Desk, name: str, path: str) -> str:
         [id_] = await records.identified([name], path)
         if is_uuid(id_):
             return id_
-    return _only(name, await records.titled(name), path)
+    return _single_match(name, await records.titled(name), path)
 
 
 async def _readable(desk: Desk, pool: Memory) -> list[Record]:
-    """Return what of the pool a member may read: what is shared, its own, and as a reviewer what waits too."""
+    """Return the pool's records that a member may read: shared ones, its own; all for a reviewer."""
     graph = await pool.records.graph()
     shared = await pool.records.pool.shared()
     readable: list[Record] = []
@@ -105,11 +107,8 @@ async def _readable(desk: Desk, pool: Memory) -> list[Record]:
     return readable
 
 
-def _only(name: str, records: Iterable[Record], path: str) -> str:
-    """Return the id of the one record that a name stands for.
-
-    The name itself where it stands for none.
-    """
+def _single_match(name: str, records: Iterable[Record], path: str) -> str:
+    """Return the id of the record that a name matches, or the name if none matches."""
     folded = fold(name)
     matches = [
         record

@@ -1,1 +1,1 @@
-"""What a memory is about: topics found where several perspectives agree, and what follows from them."""
+"""Topics of a memory: groups of turns that several perspectives agree on, and their uses."""

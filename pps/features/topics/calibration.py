@@ -1,4 +1,4 @@
-"""What the similarities of each perspective mean in one memory: thresholds from its own texts, kept with it."""
+"""Calibration: each perspective's thresholds of similarity, measured with one memory's texts."""
 
 from __future__ import annotations
 
@@ -27,15 +27,18 @@ FEWEST_READ = 40
 _BEFORE = 5
 _FEWEST_BEFORE = 3
 _FEWEST_NEAREST = 20
-_RARE = 99
+_UNRELATED_PERCENTILE = 99
 """Percentile of unrelated pairs: one pair in a hundred reaches it."""
-_USUAL = 5
+_CONTINUING_PERCENTILE = 5
 """Percentile of turns that continue a session: 95 of 100 reach it."""
-_TELLS = 0.6
-"""Share of pairs (a turn among its own session's, one among another's) that must be told apart for a low threshold."""
-_NOT_BY_SESSIONS = ("E10",)
-"""What sessions tell nothing of: a turn is compared with those around it, which are its session's in any case."""
-_WAITING = 500
+_LEAST_TOLD_APART = 0.6
+"""Area under the ROC curve of own-session against other-session likeness, for a ``low`` threshold.
+
+It is the share of pairs of both in which the likeness to the own session is the greater.
+"""
+_NOT_MEASURED_BY_SESSIONS = ("E10",)
+"""Spaces that compare a turn with its neighbours, which are always of the same session."""
+_MOST_WAITING = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,17 +46,18 @@ class PerspectiveState:
     """One perspective and what its similarities mean in this memory.
 
     Attributes:
-        category_weight, topic_weight: What it counts in a memory's relevance, and where two
-            memories agree; 0 to 1.
-        high: Similarity from which on a memory is worth injecting; None where similarity is no
-            question.
-        low: Below it a turn is like none of its session's before it; None where that is no
-            question, or nothing tells.
-        left: Below it the two newest turns have left their session's subject; of meaning alone.
-        measured: With this memory's texts, for its embedding model, or neither; None where there
-            are no thresholds.
-        waiting: Features that could not be made yet, at most 500; 0 where all are there, and where
-            it keeps none.
+        finds: What the perspective finds, as a sentence.
+        category_weight: Weight in a memory's relevance, 0 to 1.
+        topic_weight: Weight in the agreement of two memories, 0 to 1.
+        high: Similarity from which on a memory is worth injecting; None if the perspective has no
+            similarity.
+        low: Similarity below which a turn differs from the turns before it in its session; None
+            if that is not defined or could not be measured.
+        left: Similarity below which the two newest turns have left their session's subject; only
+            for the perspective of meaning.
+        measured: Whether the thresholds come from this memory's texts, from its embedding model
+            or from neither; None without thresholds.
+        waiting: Number of features that could not be computed yet, at most 500.
     """
 
     id: str
@@ -71,9 +75,10 @@ class PerspectiveState:
 
 @dataclass(frozen=True, slots=True)
 class PerspectiveStates:
-    """All thirteen, E1 to E13, for the embedding model in use.
+    """The thirteen perspectives, E1 to E13, for the embedding model in use.
 
-    ``read`` is how many turns were compared just now.
+    Attributes:
+        read: Number of turns that a calibration just compared; 0 outside of one.
     """
 
     model: str
@@ -82,42 +87,43 @@ class PerspectiveStates:
 
 
 async def states(sources: Sources, read: int = 0) -> PerspectiveStates:
-    """Return the thirteen with the thresholds that hold in this memory."""
+    """Return the thirteen perspectives with the thresholds in force in this memory."""
     own = await own_thresholds(sources)
     model = model_of(sources)
     perspective_states: list[PerspectiveState] = []
     for id_, space in spaces().items():
         limits = space.threshold(model, own.get(id_))
-        measured = (
-            "here"
-            if id_ in own
-            else "for the model"
-            if model in space.thresholds
-            else "for any model"
-        )
+        if id_ in own:
+            measured = "here"
+        elif model in space.thresholds:
+            measured = "for the model"
+        else:
+            measured = "for any model"
+        failed = await sources.journal.perspective_data.failed(space.perspective, _MOST_WAITING)
         perspective_states.append(
             PerspectiveState(
-                id_,
-                space.perspective,
-                space.finds,
-                space.category,
-                CATEGORY_WEIGHTS[space.category],
-                space.topic_weight,
-                limits.high if limits else None,
-                limits.low if limits else None,
-                limits.left if limits else None,
-                measured if limits else None,
-                len(await sources.journal.perspective_data.failed(space.perspective, _WAITING)),
+                id=id_,
+                name=space.perspective,
+                finds=space.finds,
+                category=space.category,
+                category_weight=CATEGORY_WEIGHTS[space.category],
+                topic_weight=space.topic_weight,
+                high=limits.high if limits else None,
+                low=limits.low if limits else None,
+                left=limits.left if limits else None,
+                measured=measured if limits else None,
+                waiting=len(failed),
             )
         )
     return PerspectiveStates(model, tuple(perspective_states), read)
 
 
 async def calibrate(sources: Sources, progress: Progress | None = None) -> PerspectiveStates:
-    """Measure the thresholds with the newest of this memory's own turns, keep them with it, and return all.
+    """Measure this memory's thresholds with its newest turns, store them, and return all.
 
     Raises:
-        InvalidRequest: There are fewer than ``FEWEST_READ`` turns, or all are of one session; nothing is changed.
+        InvalidRequest: There are fewer than ``FEWEST_READ`` turns, or all are of one session;
+            nothing is changed.
     """
     turns = (await sources.journal.recent(MOST_READ))[::-1]  # the oldest first
     sessions = [turn.session for turn in turns]
@@ -128,7 +134,7 @@ async def calibrate(sources: Sources, progress: Progress | None = None) -> Persp
             "needed",
         )
     thresholds_by_space: dict[str, Thresholds] = {}
-    compared = [space for space in comparing() if space[0] not in _NOT_BY_SESSIONS]
+    compared = [space for space in comparing() if space[0] not in _NOT_MEASURED_BY_SESSIONS]
     for done, (id_, _, alike) in enumerate(compared):
         if progress:
             progress(id_, done, len(compared))
@@ -144,7 +150,7 @@ async def calibrate(sources: Sources, progress: Progress | None = None) -> Persp
 
 
 async def uncalibrate(sources: Sources) -> PerspectiveStates:
-    """Forget a memory's own thresholds for the model in use, so that those that are shipped hold again."""
+    """Remove this memory's own thresholds for the model in use; the shipped ones apply again."""
     await keep_thresholds(sources, {})
     return await states(sources)
 
@@ -152,39 +158,43 @@ async def uncalibrate(sources: Sources) -> PerspectiveStates:
 def measured_thresholds(
     likeness: NDArray[np.float32], sessions: Sequence[str]
 ) -> Thresholds | None:
-    """Return what similarities mean, told by sessions.
+    """Return the thresholds of a perspective, or None if too few turns have the feature.
 
-    None where too few memories have the feature.
+    ``high`` is what one in a hundred pairs of different sessions reaches; ``low`` is what 95 of 100
+    turns reach with the turns before them in their session.
 
     Args:
-        likeness: In [-1, 1], shape (n, n), the oldest first; NaN where one of two has no feature.
-        sessions: Of each.
+        likeness: In [-1, 1], shape (n, n), the oldest turn first; NaN where either turn has no
+            feature.
+        sessions: The session of each turn, n in all.
     """
     names = np.array(sessions)
     apart = likeness[np.triu(names[:, None] != names[None, :], k=1)]
     apart = apart[~np.isnan(apart)]
-    own, others = _nearest(likeness, sessions)
+    own, others = _greatest_likeness(likeness, sessions)
     if len(apart) < FEWEST_READ or len(own) < _FEWEST_NEAREST:
         return None
-    high = float(np.percentile(apart, _RARE))
-    low = float(np.percentile(own, _USUAL))
+    high = float(np.percentile(apart, _UNRELATED_PERCENTILE))
+    low = float(np.percentile(own, _CONTINUING_PERCENTILE))
     above = (own[:, None] > others[None, :]).mean() + (own[:, None] == others[None, :]).mean() / 2
-    low_threshold = low if above >= _TELLS and low > 0 else None
+    is_low_known = above >= _LEAST_TOLD_APART and low > 0
     return Thresholds(
-        high=round(min(1.0, max(0.01, high)), 3),
-        low=None if low_threshold is None else round(low_threshold, 3),
+        high=round(min(1.0, max(0.01, high)), 3), low=round(low, 3) if is_low_known else None
     )
 
 
 def measured_left(likeness: NDArray[np.float32], sessions: Sequence[str]) -> float | None:
-    """Return below which the two newest turns of a session have left its subject: what 95 of 100 pairs do not.
+    """Return the cosine below which the two newest turns of a session have left its subject.
+
+    95 of 100 consecutive pairs of turns reach it, compared with the turns before them as
+    ``divergence`` compares them.
 
     Args:
-        likeness: Cosines, shape (n, n), the oldest first; NaN where one of two has no vector.
-        sessions: Of each.
+        likeness: Cosines, shape (n, n), the oldest turn first; NaN where either turn has no vector.
+        sessions: The session of each turn, n in all.
 
     Returns:
-        A cosine as ``divergence`` compares it; None where there are too few turns in sessions of some length.
+        None if there are too few turns in sessions long enough.
     """
     known = ~np.isnan(np.diagonal(likeness))
     if known.sum() < IN_COMMON:
@@ -197,26 +207,32 @@ def measured_left(likeness: NDArray[np.float32], sessions: Sequence[str]) -> flo
         if len(before) > _FEWEST_BEFORE:
             values.append(to_middle(products, [at, before[-1]], before[-1 - 2 * _BEFORE : -1]))
         before.append(at)
-    return (
-        round(float(np.percentile(values, _USUAL)), 3) if len(values) >= _FEWEST_NEAREST else None
-    )
+    if len(values) < _FEWEST_NEAREST:
+        return None
+    return round(float(np.percentile(values, _CONTINUING_PERCENTILE)), 3)
 
 
-def _nearest(
+def _greatest_likeness(
     likeness: NDArray[np.float32], sessions: Sequence[str]
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Return of each turn the greatest likeness to the five before it in its session, and to five of another one."""
+    """Return each turn's greatest likeness to its own session, and to other sessions.
+
+    A turn is compared with the five turns before it in its session, and with the next five turns of
+    other sessions.
+    """
     places: dict[str, list[int]] = defaultdict(list)
     own: list[float] = []
     others: list[float] = []
     for at, session in enumerate(sessions):
         before = places[session][-_BEFORE:]
-        around = (place % len(sessions) for place in range(at, at + len(sessions)))
-        other = list(islice((place for place in around if sessions[place] != session), _BEFORE))
-        for nearest, among in ((own, before), (others, other)):
-            near = likeness[at, among]
-            near = near[~np.isnan(near)]
-            if len(near) >= _FEWEST_BEFORE:
-                nearest.append(float(near.max()))
+        following = (place % len(sessions) for place in range(at, at + len(sessions)))
+        outside = list(
+            islice((place for place in following if sessions[place] != session), _BEFORE)
+        )
+        for maxima, compared in ((own, before), (others, outside)):
+            values = likeness[at, compared]
+            values = values[~np.isnan(values)]
+            if len(values) >= _FEWEST_BEFORE:
+                maxima.append(float(values.max()))
         places[session].append(at)
     return np.array(own, dtype=np.float32), np.array(others or [0.0], dtype=np.float32)

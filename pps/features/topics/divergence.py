@@ -19,27 +19,31 @@ from pps.recall.search import Sources
 from pps.recall.thresholds import thresholds
 
 _SPACES = ("E1", "E6", "E7", "E10", "E12", "E13")
-"""Never cause: without a direction it is far from everything, and each turn would be an alert."""
+"""Spaces that are compared.
+
+Cause is not: its likeness ignores direction here, so each turn is far from all others.
+"""
 _FEWEST_WORDS = 5
 _FEWEST_TURNS = 3
 _LOOKED_AT = 50
-_HIGH = 0.1
-_MEDIUM = 0.2
-_SUMMARY = 100
-_MIDDLE = 10
-"""Earlier turns of the session whose mean vector is compared."""
-_AROUND = 200
-"""The latest turns of the memory: their mean is what all turns have in common."""
-_ALONE = 0.1
+_HIGH_BELOW = 0.1
+_MEDIUM_BELOW = 0.2
+_SUMMARY_LENGTH = 100
+_MIDDLE_TURNS = 10
+"""Number of earlier turns of the session whose mean vector is compared."""
+_LATEST_TURNS = 200
+"""Number of the memory's latest turns whose mean is subtracted, as common to all turns."""
+_ALONE_MARGIN = 0.1
 
 
 @dataclass(frozen=True, slots=True)
 class Alert:
-    """A space in which the newest turn is like none of the session's turns before it.
+    """A space in which the newest turn is unlike all earlier turns of its session.
 
     Attributes:
-        similarity: To the nearest of them, in [-1, 1]; below ``threshold``.
-        summary: What the turn says, at most 100 characters.
+        similarity: To the nearest earlier turn, in [-1, 1]; below ``threshold``.
+        turn: Id of the newest turn.
+        summary: The beginning of its text, at most 100 characters.
     """
 
     space: str
@@ -52,7 +56,13 @@ class Alert:
 
 @dataclass(frozen=True, slots=True)
 class Divergence:
-    """Alerts, the gravest first, and with how many turns the newest was compared in how many spaces."""
+    """Whether the newest turn left the session's subject.
+
+    Attributes:
+        alerts: The gravest first.
+        turns: Number of earlier turns that the newest was compared with.
+        spaces: Number of spaces in which it was compared.
+    """
 
     alerts: tuple[Alert, ...] = ()
     turns: int = 0
@@ -60,17 +70,17 @@ class Divergence:
 
 
 async def divergence(sources: Sources, hours: int, session: str = "") -> Divergence:
-    """Compare a session's newest turn of its person with those of the last hours.
+    """Compare the newest user turn of a session with its earlier user turns of the last hours.
 
-    Short turns, and sessions that have hardly begun, raise none. Where the embedding model has the
-    threshold ``left`` meaning alone decides, by the two newest turns. Elsewhere a turn that is near
-    in half of the spaces, or in meaning, raises none: other words for the same are no other
-    subject.
+    Short turns, and sessions of fewer than three earlier turns, raise no alert. If the embedding
+    model has the threshold ``left``, meaning alone decides, by the two newest turns. Otherwise a
+    turn that is near in meaning, or in half of the spaces, raises none: other words for the same
+    subject are no new subject.
 
     Args:
         sources: The entity's own.
         hours: How far back, 1 to 48.
-        session: Its id; that of the newest turn when empty.
+        session: Id of the session; the newest turn's if empty.
     """
     latest = await sources.journal.recent(1, session=session or None)
     if not latest:
@@ -78,7 +88,7 @@ async def divergence(sources: Sources, hours: int, session: str = "") -> Diverge
     turns = [
         turn
         for turn in await sources.journal.recent(_LOOKED_AT, session=latest[0].session)
-        if _tells(turn)
+        if _is_comparable(turn)
     ]
     since = now() - timedelta(hours=hours)
     before = [turn for turn in turns[1:] if turn.occurred_at >= since]
@@ -87,7 +97,9 @@ async def divergence(sources: Sources, hours: int, session: str = "") -> Diverge
     limits = await thresholds(sources)
     alerts, compared = await _alerts(sources, turns[0], [turn.uuid for turn in before], limits)
     left = limits["E1"].left
-    middle = None if left is None else await _from_middle(sources, [turns[0], *before], left)
+    middle = (
+        None if left is None else await _nearness_to_session(sources, [turns[0], *before], left)
+    )
     if left is None or middle is None:
         if not compared.get("E1", True) or 2 * len(alerts) < len(compared):
             alerts = []
@@ -104,7 +116,10 @@ async def divergence(sources: Sources, hours: int, session: str = "") -> Diverge
 async def _alerts(
     sources: Sources, new: Turn, before: list[str], limits: Mapping[str, Thresholds]
 ) -> tuple[list[Alert], dict[str, bool]]:
-    """Return an alert for each space that the turn is far in, and of each space compared whether it is."""
+    """Return an alert for each space in which the turn is far from all earlier ones.
+
+    Also return, for each space that was compared, whether the turn is far in it.
+    """
     alerts: list[Alert] = []
     compared: dict[str, bool] = {}
     for id_ in _SPACES:
@@ -123,29 +138,35 @@ async def _alerts(
 
 
 def _alert(space: str, similarity: float, threshold: float, turn: Turn) -> Alert:
-    severity = "high" if similarity < _HIGH else "medium" if similarity < _MEDIUM else "low"
-    summary = " ".join(turn.content.split())[:_SUMMARY]
+    severity = (
+        "high" if similarity < _HIGH_BELOW else "medium" if similarity < _MEDIUM_BELOW else "low"
+    )
+    summary = " ".join(turn.content.split())[:_SUMMARY_LENGTH]
     return Alert(space, severity, round(similarity, 3), threshold, turn.uuid, summary)
 
 
-async def _from_middle(sources: Sources, turns: Sequence[Turn], left: float) -> float | None:
-    """Return how near the newest turns are to the middle of those before them, in meaning.
+async def _nearness_to_session(
+    sources: Sources, turns: Sequence[Turn], left: float
+) -> float | None:
+    """Return the cosine between the newest turns of a session and the mean of those before them.
 
-    That is of the newest two together, or of the newest alone where it is so far that one is
-    enough.
+    The two newest turns count together. The newest counts alone if it is ``_ALONE_MARGIN`` below
+    ``left``.
 
     Args:
         sources: The entity's own.
         turns: Of one session, the newest first.
-        left: Below it they have left the subject; the newest alone must be ``_ALONE`` farther.
+        left: The threshold below which the turns have left the subject.
 
     Returns:
-        A cosine less what this memory's latest turns have in common; None while there are too few
-        of those.
+        A cosine of vectors without the mean of this memory's latest turns; None if there are too
+        few of those.
     """
     alike = PERSPECTIVES[spaces()["E1"].perspective].alike
-    own = [turn.uuid for turn in turns[: _MIDDLE + 2]]
-    among = [turn.uuid for turn in await sources.journal.recent(_AROUND) if turn.uuid not in own]
+    own = [turn.uuid for turn in turns[: _MIDDLE_TURNS + 2]]
+    among = [
+        turn.uuid for turn in await sources.journal.recent(_LATEST_TURNS) if turn.uuid not in own
+    ]
     if alike is None or len(own) + len(among) < IN_COMMON:
         return None
     likeness = await alike(sources, [*own, *among])
@@ -154,8 +175,10 @@ async def _from_middle(sources: Sources, turns: Sequence[Turn], left: float) -> 
         return None
     products = centred(np.nan_to_num(likeness, nan=0.0), known)
     alone = to_middle(products, [0], range(1, len(own)))
-    return alone if alone < left - _ALONE else to_middle(products, [0, 1], range(2, len(own)))
+    return (
+        alone if alone < left - _ALONE_MARGIN else to_middle(products, [0, 1], range(2, len(own)))
+    )
 
 
-def _tells(turn: Turn) -> bool:
+def _is_comparable(turn: Turn) -> bool:
     return turn.role == "user" and len(content_words(turn.content).split()) >= _FEWEST_WORDS

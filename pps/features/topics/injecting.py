@@ -1,4 +1,4 @@
-"""What an injected pack tells beyond what was found: its topics, a session that digresses, and what else there is."""
+"""Sections of an injected context pack: topics of the hits, alerts, exploration and badges."""
 
 from __future__ import annotations
 
@@ -18,16 +18,17 @@ from pps.features.topics.topic_values import Portfolio, Topic, importance
 from pps.recall.search import Sources
 from pps.recall.thresholds import limits_of, recency_factor, relevance
 
-_TOLD = 5
+_MOST_TOPICS = 5
 _LOOKBACK_H = 2
-_SESSION = 200
-_EXPLORED = 3
+_SESSION_TURNS = 200
+_MOST_EXPLORED = 3
 
 
 class Injecting:
-    """Makes the sections of a pack that topics are needed for.
+    """Builds the sections of a context pack that need topics.
 
-    ``chance`` draws what is explored.
+    Attributes:
+        chance: Draws the memories of the section ``explored``; tests give it a seed.
     """
 
     def __init__(self, sources: Sources, portfolio: Callable[[], Awaitable[Portfolio]]) -> None:
@@ -38,14 +39,18 @@ class Injecting:
     async def about(
         self, recall: Recall, session: str, wanted: Sequence[str]
     ) -> tuple[Recall, Mapping[str, Sequence[tuple[str, Line]]]]:
-        """Return what was found, the most relevant first, and ids and lines of the wanted sections."""
+        """Sort the hits of a recall by relevance and build the wanted sections.
+
+        Returns:
+            The sorted recall, and by section the ids and lines in it.
+        """
         limits = await limits_of(self._sources)
         moment = now()
 
         def worth(hit: Hit) -> float:
-            return relevance(hit, limits) * recency_factor(_at(hit), moment)
+            return relevance(hit, limits) * recency_factor(_time_of(hit), moment)
 
-        channels = {  # stable: what is equally relevant keeps the order of its ranks
+        channels = {  # a stable sort: equally relevant hits keep their ranks
             name: replace(channel, hits=tuple(sorted(channel.hits, key=worth, reverse=True)))
             for name, channel in recall.channels.items()
         }
@@ -54,49 +59,51 @@ class Injecting:
         topics = (await self._portfolio()).topics if {"topics", "explored"} & {*wanted} else ()
         lines: dict[str, Sequence[tuple[str, Line]]] = {}
         if "alerts" in wanted and session:
-            lines["alerts"] = await self._alerts(session)
+            lines["alerts"] = await self._alert_lines(session)
         if "topics" in wanted:
-            lines["topics"] = _told(topics, hits)
+            lines["topics"] = _topic_lines(topics, hits)
         if "explored" in wanted:
-            lines["explored"] = await self._explored(
-                topics, {*hits} | await self._seen(session), moment
+            lines["explored"] = await self._explored_lines(
+                topics, {*hits} | await self._seen_ids(session), moment
             )
         if "badges" in wanted and session:
-            lines["badges"] = await self._badges(session, hits)
+            lines["badges"] = await self._badge_lines(session, hits)
         return recall, lines
 
-    async def _seen(self, session: str) -> frozenset[str]:
+    async def _seen_ids(self, session: str) -> frozenset[str]:
         return (await self._sources.journal.given.seen(session)).ids if session else frozenset()
 
-    async def _alerts(self, session: str) -> list[tuple[str, Line]]:
+    async def _alert_lines(self, session: str) -> list[tuple[str, Line]]:
         report = await divergence(self._sources, _LOOKBACK_H, session)
         return [
             _line(f"{alert.severity} ({alert.space}): {alert.summary}", alert.turn)
             for alert in report.alerts
         ]
 
-    async def _explored(
+    async def _explored_lines(
         self, topics: Sequence[Topic], known: Container[str], moment: datetime
     ) -> list[tuple[str, Line]]:
-        """Return the most important unknown memory of topics drawn by how often their memories were really shown.
+        """Return lines for the most important unknown memories of a few topics drawn at random.
 
+        Topics whose memories were shown more often are drawn more often.
         Source: Thompson 1933, with Beta(1 + shown, 1 + not shown) for each topic.
         """
-        uses = (
-            {use.turn: use for use in await self._sources.journal.topics.uses()} if topics else {}
-        )
+        if not topics:
+            return []
+        uses = {use.turn: use for use in await self._sources.journal.topics.uses()}
         drawn: list[tuple[float, str]] = []
         for topic in topics:
             members = [uses[member] for member in topic.members if member in uses]
             shown_count = sum(member.shown > 0 for member in members)
             draw = self.chance.betavariate(1 + shown_count, 1 + len(members) - shown_count)
-            if left := [member for member in members if member.turn not in known]:
+            unknown = [member for member in members if member.turn not in known]
+            if unknown:
                 best = max(
-                    left, key=lambda use: importance(use.shown, use.at, moment, use.importance)
+                    unknown, key=lambda use: importance(use.shown, use.at, moment, use.importance)
                 )
                 drawn.append((draw, best.turn))
         zone = self._sources.journal.zone
-        ids = [turn for _, turn in sorted(drawn, reverse=True)[:_EXPLORED]]
+        ids = [turn for _, turn in sorted(drawn, reverse=True)[:_MOST_EXPLORED]]
         turns = {turn.uuid: turn for turn in await self._sources.journal.turns(ids)}
         return [
             (turn_id, trusted(turn_line(turns[turn_id], zone=zone), trust_of(turns[turn_id])))
@@ -104,8 +111,8 @@ class Injecting:
             if turn_id in turns
         ]
 
-    async def _badges(self, session: str, hits: Mapping[str, float]) -> list[tuple[str, Line]]:
-        turns = await self._sources.journal.recent(_SESSION, session=session)
+    async def _badge_lines(self, session: str, hits: Mapping[str, float]) -> list[tuple[str, Line]]:
+        turns = await self._sources.journal.recent(_SESSION_TURNS, session=session)
         if not turns:
             return []
         zone = self._sources.journal.zone
@@ -118,21 +125,28 @@ def _line(text: str, of: str = "") -> tuple[str, Line]:
     return of, Line(bullet(text, of), "")
 
 
-def _told(topics: Sequence[Topic], hits: Mapping[str, float]) -> list[tuple[str, Line]]:
-    """Return a line for each topic of what was found, by how relevant that is, then by how much of it was found."""
-    ranked = [
-        (sum(hits[member] for member in members), len(members), topic)
-        for topic in topics
-        if (members := [member for member in topic.members if member in hits])
-    ]
-    best = sorted(ranked, key=lambda entry: (-entry[0], -entry[1], entry[2].id))[:_TOLD]
+def _topic_lines(topics: Sequence[Topic], hits: Mapping[str, float]) -> list[tuple[str, Line]]:
+    """Return a line for each of the best topics among the hits.
+
+    Topics are ranked by the total relevance of their hits, then by the number of their hits.
+
+    Args:
+        topics: All topics of the memory.
+        hits: Id of a hit → its relevance.
+    """
+    ranked: list[tuple[float, int, Topic]] = []
+    for topic in topics:
+        members = [member for member in topic.members if member in hits]
+        if members:
+            ranked.append((sum(hits[member] for member in members), len(members), topic))
+    best = sorted(ranked, key=lambda entry: (-entry[0], -entry[1], entry[2].id))[:_MOST_TOPICS]
     return [
         _line(f"{topic.name}: {topic.size} memories, {topic.phase}; {', '.join(topic.terms)}")
         for _, _, topic in best
     ]
 
 
-def _at(hit: Hit) -> datetime | None:
+def _time_of(hit: Hit) -> datetime | None:
     item = hit.item
     if isinstance(item, Turn):
         return item.occurred_at

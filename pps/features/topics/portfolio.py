@@ -1,4 +1,4 @@
-"""The topics of one memory: found, kept from snapshot to snapshot, and read with how they change."""
+"""The topics of one memory: detection, snapshots, names, and how topics change over time."""
 
 from __future__ import annotations
 
@@ -46,18 +46,18 @@ from pps.recall.search import Sources
 from pps.recall.thresholds import model_of, thresholds
 
 MOST_CLUSTERED = 2_000
-"""Memories that are clustered, the newest and most important.
+"""Number of memories that are clustered, the most important ones.
 
-Others join a topic that they are near.
+The rest is assigned to topics that they are near.
 """
-_ASSIGNED = 4.0
-"""The agreement of one that was not clustered: less than that of the members it is near."""
-_NODES = 40
+_ASSIGNED_AGREEMENT = 4.0
+"""Agreement of a memory that was assigned without clustering: less than clustered members have."""
+_MOST_NODES = 40
 """Nodes whose names may be part of a topic's name."""
-_TEXT = 8_000
-"""Characters of a topic's turns that are searched for names of nodes."""
+_TEXT_LENGTH = 8_000
+"""Number of characters of a topic's turns that are searched for names of nodes."""
 _LEAST_NEARNESS = 0.05
-_APART = timedelta(hours=1)
+_SNAPSHOT_AGE = timedelta(hours=1)
 _CONSOLIDATE_ENTROPY = 0.7
 _CONSOLIDATE_CHURN = 0.5
 
@@ -78,17 +78,17 @@ class Topics:
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
-        """Look for topics beside all else, unless that is under way; what goes wrong is logged."""
+        """Start detecting topics in the background unless it runs already; errors are logged."""
         if self._task is None or self._task.done():
-            self._task = asyncio.create_task(self._looked(), name=f"topics-{self._group}")
+            self._task = asyncio.create_task(self._detect_and_log(), name=f"topics-{self._group}")
 
     async def stop(self) -> None:
-        """End what ``begin`` began; what it has not kept yet is lost, and nothing is half done."""
+        """Cancel the detection that ``begin`` started; it has then changed nothing."""
         if self._task:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
 
-    async def _looked(self) -> None:
+    async def _detect_and_log(self) -> None:
         try:
             await self.detect()
         except PPSError as error:
@@ -97,14 +97,14 @@ class Topics:
     async def detect(
         self, progress: Progress | None = None, *, force: bool = False, max_memories: int = 10_000
     ) -> Portfolio:
-        """Look for topics among the newest and most important memories, keep them and return all.
+        """Detect topics among the most important memories, store a snapshot, and return all topics.
 
         It can be cancelled between two spaces and has then changed nothing.
 
         Args:
-            progress: Is told the space, how many are done, and how many there are.
-            force: Also where nothing came since they were looked for last.
-            max_memories: Most that are looked at; of them at most ``MOST_CLUSTERED`` are clustered.
+            progress: Called with the space, the number of spaces done and the number of all.
+            force: Detect even if no memory was added since the last time.
+            max_memories: Number of memories read; at most ``MOST_CLUSTERED`` of them are clustered.
         """
         uses = await self._rows.uses()
         last = await self._rows.latest()
@@ -116,24 +116,24 @@ class Topics:
         uses = sorted(uses, key=lambda use: -importance(use.shown, use.at, moment, use.importance))[
             :max_memories
         ]
-        clusters = await self._found([use.turn for use in uses[:MOST_CLUSTERED]], progress)
-        clusters = await self._joined(clusters, uses[MOST_CLUSTERED:])
+        clusters = await self._cluster([use.turn for use in uses[:MOST_CLUSTERED]], progress)
+        clusters = await self._assign_rest(clusters, uses[MOST_CLUSTERED:])
         before = await self._rows.snapshot(last) if last else []
-        members = self._members(clusters, before, moment)
+        members = self._with_ids(clusters, before, moment)
         await self._rows.keep(moment, members, await self._phrases(_by_topic(members)))
         await journal.set_meta("topics of", mark)
         return await self.portfolio()
 
     async def portfolio(self) -> Portfolio:
-        """Return the topics that were found last, without what was forgotten since."""
+        """Return the topics of the latest snapshot, without memories forgotten since."""
         at = await self._rows.latest()
         members = await self._rows.snapshot(at) if at else []
         current = _by_topic(members)
         if at is None or not current:
             return Portfolio((), at)
-        then = await self._before(at)
-        before = _by_topic(await self._rows.snapshot(then)) if then else None
-        names = await self._names(current)
+        earlier = await self._earlier_snapshot(at)
+        before = _by_topic(await self._rows.snapshot(earlier)) if earlier else None
+        names = await self._stored_names(current)
         since = {member.topic: member.since for member in members}
         topics: list[Topic] = []
         for id_, own in current.items():
@@ -159,31 +159,38 @@ class Topics:
                 )
             )
         topics.sort(key=lambda topic: (-topic.size, topic.id))
-        changed = None if before is None else churn(_pairs(current), _pairs(before))
+        changed = None if before is None else churn(_memberships(current), _memberships(before))
         spread = entropy([topic.size for topic in topics])
-        return Portfolio(tuple(topics), at, changed, spread, _restless(spread, changed))
+        return Portfolio(tuple(topics), at, changed, spread, _should_consolidate(spread, changed))
 
     async def stability(self, hours: int) -> Stability:
-        """Return how the topics held over so many hours, 1 to 168."""
+        """Return how steady the topics were over the last ``hours``, 1 to 168."""
         portfolio = await self.portfolio()
         moments = await self._rows.moments(now() - timedelta(hours=hours))
         changed = None
         if len(moments) > 1:
-            first, latest = [
-                _by_topic(await self._rows.snapshot(moment)) for moment in (moments[0], moments[-1])
-            ]
-            changed = churn(_pairs(latest), _pairs(first))
+            first = _by_topic(await self._rows.snapshot(moments[0]))
+            latest = _by_topic(await self._rows.snapshot(moments[-1]))
+            changed = churn(_memberships(latest), _memberships(first))
         phases = Counter(topic.phase for topic in portfolio.topics)
-        restless = _restless(portfolio.entropy, changed)
-        held = hours, len(moments), len(portfolio.topics), dict(phases), restless
-        return Stability(*held, portfolio.at, changed, portfolio.entropy)
+        return Stability(
+            hours=hours,
+            snapshots=len(moments),
+            topics=len(portfolio.topics),
+            phases=dict(phases),
+            consolidate=_should_consolidate(portfolio.entropy, changed),
+            at=portfolio.at,
+            churn=changed,
+            entropy=portfolio.entropy,
+        )
 
-    async def _found(
+    async def _cluster(
         self, turns: Sequence[str], progress: Progress | None
     ) -> list[tuple[list[str], list[float]]]:
+        """Return the clusters of turns: their ids, and the agreement of each with the others."""
         compared = comparing()
         limits = await thresholds(self.sources)
-        places = _places(await self.sources.journal.turns(turns), turns)
+        places = _places_in_sessions(await self.sources.journal.turns(turns), turns)
         agreement: NDArray[np.float32] = np.zeros((len(turns), len(turns)), dtype=np.float32)
         for done, (id_, space, alike) in enumerate(compared if len(turns) >= FEWEST else ()):
             if progress:
@@ -200,12 +207,16 @@ class Topics:
         grouped: list[Group] = await asyncio.to_thread(
             groups, agreement, least_agreement(model_of(self.sources))
         )
-        return [([turns[at] for at in group.members], list(group.agreements)) for group in grouped]
+        clusters: list[tuple[list[str], list[float]]] = []
+        for group in grouped:
+            members = [turns[index] for index in group.members]
+            clusters.append((members, list(group.agreements)))
+        return clusters
 
-    async def _joined(
+    async def _assign_rest(
         self, clusters: list[tuple[list[str], list[float]]], rest: Sequence[Use]
     ) -> list[tuple[list[str], list[float]]]:
-        """Let those that were not clustered join the topic whose middle they are nearest to, if they are near."""
+        """Add each remaining memory to the cluster with the nearest mean vector, if it is near."""
         limits = (await thresholds(self.sources)).get("E1")
         if not rest or not clusters or limits is None:
             return clusters
@@ -216,75 +227,72 @@ class Topics:
             middle = np.mean([*own.values()], axis=0) if own else np.zeros(1, dtype=np.float32)
             middles.append(middle / (np.linalg.norm(middle) or 1.0))
         for turn, vector in vectors.items():
-            near = [
+            cosines = [
                 float(middle @ vector) if len(middle) == len(vector) else -1.0 for middle in middles
             ]
-            best = int(np.argmax(near))
-            if near[best] >= limits.high:
+            best = int(np.argmax(cosines))
+            if cosines[best] >= limits.high:
                 clusters[best][0].append(turn)
-                clusters[best][1].append(_ASSIGNED)
+                clusters[best][1].append(_ASSIGNED_AGREEMENT)
         return clusters
 
-    def _members(
+    def _with_ids(
         self,
         clusters: Sequence[tuple[list[str], list[float]]],
         before: Sequence[TopicMember],
         moment: datetime,
     ) -> list[TopicMember]:
+        """Give each cluster the id of the earlier topic that it continues, or a new id."""
         sets = [frozenset(turns) for turns, _ in clusters]
         ids = kept_ids(sets, _by_topic(before))
-        since = {topic_member.topic: topic_member.since for topic_member in before}
+        since = {member.topic: member.since for member in before}
         members: list[TopicMember] = []
-        for at, (turns, agreements) in enumerate(clusters):
-            own = str(
-                uuid.uuid5(uuid.NAMESPACE_URL, f"{self._group} {moment.isoformat()} {min(turns)}")
-            )
-            id_ = ids.get(at, own)
-            pairs = zip(turns, agreements, strict=True)
-            members += [
-                TopicMember(id_, turn, agreed, since.get(id_, moment)) for turn, agreed in pairs
-            ]
+        for index, (turns, agreements) in enumerate(clusters):
+            seed = f"{self._group} {moment.isoformat()} {min(turns)}"
+            id_ = ids.get(index, str(uuid.uuid5(uuid.NAMESPACE_URL, seed)))
+            for turn, agreement in zip(turns, agreements, strict=True):
+                members.append(TopicMember(id_, turn, agreement, since.get(id_, moment)))
         return members
 
-    async def _before(self, at: datetime) -> datetime | None:
-        """Return the latest snapshot that is an hour older than one, else the oldest.
+    async def _earlier_snapshot(self, at: datetime) -> datetime | None:
+        """Return the snapshot to compare the one ``at`` with, from the day before it.
 
-        None when there is no other.
+        It is the latest that is an hour older, else the oldest; None if there is no earlier one.
         """
-        earlier = [
-            moment for moment in await self._rows.moments(at - timedelta(days=1)) if moment < at
-        ]
-        old = [snapshot for snapshot in earlier if snapshot <= at - _APART]
-        return old[-1] if old else (earlier[0] if earlier else None)
+        moments = await self._rows.moments(at - timedelta(days=1))
+        earlier = [moment for moment in moments if moment < at]
+        old = [moment for moment in earlier if moment <= at - _SNAPSHOT_AGE]
+        if old:
+            return old[-1]
+        return earlier[0] if earlier else None
 
     async def _phrases(self, topics: Members) -> dict[tuple[str, PhraseRole], Sequence[Place]]:
-        """Return where the phrases of topics stand; a name that still says enough stays."""
+        """Return the places of topics' phrases; names that are still good enough stay."""
         phrases = await self._rows.phrases()
         before = {id_: phrases.get((id_, "name"), ()) for id_ in topics}
-        return _by_role(await self._named(topics, before))
+        return _by_role(await self._make_names(topics, before))
 
-    async def _names(self, topics: Members) -> dict[str, dict[PhraseRole, list[str]]]:
-        """Return the phrases of each topic, by what they are for.
+    async def _stored_names(self, topics: Members) -> dict[str, dict[PhraseRole, list[str]]]:
+        """Return the stored phrases of each topic by role, without those of forgotten turns.
 
-        Those that were kept, without what was forgotten since; found anew where no phrase of a name
-        is left.
+        All names are made anew in memory if a topic has no phrase of its name left.
         """
         places = await self._rows.phrases()
         if any((id_, "name") not in places for id_ in topics):
-            places = {**_by_role(await self._named(topics, {})), **places}
-        ids = sorted({place.turn for some in places.values() for place in some})
+            places = {**_by_role(await self._make_names(topics, {})), **places}
+        ids = sorted({place.turn for listed in places.values() for place in listed})
         texts = {turn.uuid: turn.content for turn in await self.sources.journal.turns(ids)}
         names: dict[str, dict[PhraseRole, list[str]]] = {
             id_: {"name": [], "term": [], "named": []} for id_ in topics
         }
-        for (id_, role), some in places.items():
+        for (id_, role), listed in places.items():
             if id_ in names:
                 names[id_][role] = [
-                    surface(place, texts[place.turn]) for place in some if place.turn in texts
+                    surface(place, texts[place.turn]) for place in listed if place.turn in texts
                 ]
         return names
 
-    async def _named(
+    async def _make_names(
         self, topics: Members, earlier: Mapping[str, Sequence[Place]]
     ) -> dict[str, TopicName]:
         journal = self.sources.journal
@@ -300,7 +308,9 @@ class Topics:
                 TopicTurn(turn, texts[turn], nearness)
                 for turn, nearness in zip(turns, near, strict=True)
             ]
-            uuids = await journal.named_in(" ".join(texts[turn] for turn in turns)[:_TEXT], _NODES)
+            uuids = await journal.named_in(
+                " ".join(texts[turn] for turn in turns)[:_TEXT_LENGTH], _MOST_NODES
+            )
             uuids = [node for node in uuids if node != self.sources.self_node]
             kinds = await journal.kinds_of(uuids)
             for node, names in (await journal.names_of(uuids)).items():
@@ -320,23 +330,26 @@ def _by_role(
 
 
 def _nearness(vectors: Sequence[NDArray[np.float32] | None]) -> list[float]:
-    """Return the cosine of each vector and the middle of all, at least a little.
+    """Return the cosine of each vector and the mean of all, at least ``_LEAST_NEARNESS``.
 
-    1 for all where one has none.
+    1 for all if one of them is missing or has another length.
     """
     known = [vector for vector in vectors if vector is not None]
     if len(known) < len(vectors) or len({len(vector) for vector in known}) != 1:
         return [1.0] * len(vectors)
     matrix = np.stack(known)
-    middle = matrix.mean(axis=0)
-    cosines = matrix @ middle / (np.linalg.norm(middle) or 1.0)
+    mean = matrix.mean(axis=0)
+    cosines = matrix @ mean / (np.linalg.norm(mean) or 1.0)
     return [max(_LEAST_NEARNESS, float(cosine)) for cosine in cosines]
 
 
 def comparing() -> list[tuple[str, Space, Alike]]:
-    """Return the spaces that count for topics and can tell how much alike two memories are.
+    """Return the spaces that have a weight in topics and a measure of likeness.
 
-    Temporal ones never do.
+    Temporal spaces are never among them.
+
+    Returns:
+        Id, space and measure of each.
     """
     compared: list[tuple[str, Space, Alike]] = []
     for id_, space in spaces().items():
@@ -351,28 +364,32 @@ def comparing() -> list[tuple[str, Space, Alike]]:
     return compared
 
 
-def _places(turns: Sequence[Turn], ids: Sequence[str]) -> list[tuple[str, int]]:
-    """Return session and place in it of each id; one that is no turn stands alone."""
+def _places_in_sessions(turns: Sequence[Turn], ids: Sequence[str]) -> list[tuple[str, int]]:
+    """Return each id's session and its position in that session.
+
+    An id that is no turn gets a session of its own.
+    """
     counts = Counter[str]()
     places: dict[str, tuple[str, int]] = {}
-    for id_ in sorted(turns, key=lambda turn: (turn.occurred_at, turn.seq)):
-        places[id_.uuid] = (id_.session, counts[id_.session])
-        counts[id_.session] += 1
+    for turn in sorted(turns, key=lambda turn: (turn.occurred_at, turn.seq)):
+        places[turn.uuid] = (turn.session, counts[turn.session])
+        counts[turn.session] += 1
     return [places.get(id_, (id_, 0)) for id_ in ids]
 
 
 def _by_topic(members: Sequence[TopicMember]) -> dict[str, frozenset[str]]:
+    """Return topic → its turns, without topics that have become too small."""
     turns: dict[str, set[str]] = {}
     for member in members:
         turns.setdefault(member.topic, set()).add(member.turn)
     return {id_: frozenset(own) for id_, own in turns.items() if len(own) >= FEWEST}
 
 
-def _pairs(topics: Members) -> frozenset[tuple[str, str]]:
+def _memberships(topics: Members) -> frozenset[tuple[str, str]]:
     return frozenset((id_, turn) for id_, own in topics.items() for turn in own)
 
 
-def _restless(spread: float | None, changed: float | None) -> bool:
+def _should_consolidate(spread: float | None, changed: float | None) -> bool:
     return (spread or 0.0) > _CONSOLIDATE_ENTROPY and (changed or 0.0) > _CONSOLIDATE_CHURN
 
 

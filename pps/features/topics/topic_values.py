@@ -1,4 +1,4 @@
-"""What topics are made of: a topic, all of them, how they hold over time, and how important a memory is."""
+"""Values of topics: a topic, the portfolio of all, their stability, and a memory's importance."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Literal, TypeAlias
 
 PRIOR = 0.5
-"""The importance of what says none itself, so that a new memory is not worth nothing."""
+"""The importance of a memory without a stated one."""
 _K1 = 1.2
 _HALF_LIFE_D = 45.0
 _DAY_S = 86_400.0
@@ -19,11 +19,11 @@ Phase: TypeAlias = Literal["emerging", "stable", "declining", "merging"]
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """What several memories are about.
+    """A subject that several memories have in common.
 
     Attributes:
-        id: The same for as long as most of its members are.
-        confidence: Mean agreement of its members by that of all spaces, 0 to 1.
+        id: Stays while most members stay.
+        confidence: Mean agreement of its members, relative to agreement in all spaces, 0 to 1.
         churn: Share of members that came or went since an hour ago, 0 to 1; None without an earlier
             snapshot.
     """
@@ -49,7 +49,7 @@ class Portfolio:
         churn: Share of all memberships that changed since an hour ago; None without an earlier
             snapshot.
         entropy: How evenly sizes are spread, 0 to 1; None for fewer than two topics.
-        consolidate: So many topics change so much that merging what says the same is worth a look.
+        consolidate: Topics are many and unsteady, so merging repeated memories is worth a look.
     """
 
     topics: tuple[Topic, ...]
@@ -61,9 +61,11 @@ class Portfolio:
 
 @dataclass(frozen=True, slots=True)
 class Stability:
-    """How topics held over a while.
+    """How steady the topics were over some hours.
 
-    ``churn`` is against its first snapshot, None where there is but one.
+    Attributes:
+        churn: Share of memberships that differ between the first and the last snapshot of these
+            hours, 0 to 1; None with a single snapshot.
     """
 
     hours: int
@@ -77,13 +79,15 @@ class Stability:
 
 
 def importance(showings: int, at: datetime, moment: datetime, stored: float = PRIOR) -> float:
-    """Return ``stored * (1 + log-saturated showings) * 2 ** (-age / 45 d)``: above 0, at most ``stored * 3.2``.
+    """Return the importance of a memory, above 0 and at most ``stored * 3.2``.
+
+    It is ``stored * (1 + log-saturated showings) * 2 ** (-age / 45 d)``.
 
     Args:
-        showings: How often sessions were really shown it; 0 takes nothing away.
+        showings: How often it was really shown in sessions; 0 takes nothing away.
         at: When it was said.
-        moment: The moment of the question; one before ``at`` counts as the same.
-        stored: 0 to 1.
+        moment: The time of the request; a time before ``at`` counts as ``at``.
+        stored: The stated importance, 0 to 1.
 
     Source: the saturation of BM25's term frequency, Robertson et al. 1994.
     """
