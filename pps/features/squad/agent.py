@@ -31,12 +31,12 @@ class AgentMemory:
     async def get_beliefs(
         self, domain: str = "", *, min_confidence: float = 0.0, include_shared: bool = True
     ) -> list[Record]:
-        """Return the member's own active beliefs, then those that others share, each surest first."""
+        """Return the member's active beliefs, then those that others share, each surest first."""
         lines = await knowing.beliefs(self.desk, domain, min_confidence)
         return lines[0] + (lines[1] if include_shared else [])
 
     async def store(self, given: knowing.Knowledge) -> knowing.StoredKnowledge:
-        """Store a record as the tool ``memory_store`` does; a sure, public one is shared at once."""
+        """Store a record as ``memory_store`` does; a sure, public one is shared at once."""
         return await knowing.store(self.desk, given)
 
     async def share(self, id: str) -> SharedCopy:

@@ -45,10 +45,11 @@ def flow(name: str) -> list[FlowStep]:
     """Return the steps of a shipped flow, ``first`` or ``second``."""
     text = shipped("config/sample/squad/flows.toml").read_text("utf-8")
     renamed = {"with": "given", "as": "name"}
-    rows = cast("Sequence[Mapping[str, Any]]", tomllib.loads(text)[name])
-    return [
-        FlowStep(**{renamed.get(key, key): value for key, value in row.items()}) for row in rows
-    ]
+    steps: list[FlowStep] = []
+    for row in cast("Sequence[Mapping[str, Any]]", tomllib.loads(text)[name]):
+        fields = {renamed.get(key, key): value for key, value in row.items()}
+        steps.append(FlowStep(**fields))
+    return steps
 
 
 async def play(
@@ -78,7 +79,7 @@ async def play(
 
 
 def _filled(value: Any, known: Mapping[str, Mapping[str, Any]]) -> Any:
-    """Return arguments in which each ``$name.path`` is replaced by that part of an earlier answer."""
+    """Return arguments with each ``$name.path`` replaced by that part of an earlier answer."""
     if isinstance(value, Mapping):
         return {key: _filled(item, known) for key, item in cast("Mapping[str, Any]", value).items()}
     if isinstance(value, Sequence) and not isinstance(value, str):

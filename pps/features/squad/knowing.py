@@ -51,7 +51,8 @@ _REPEATS = 100
 _WORD = re.compile(r"[^\W_]+")
 _CHANGING_WORDS = """
 no not never none nothing nobody neither nor without cannot isn t doesn don didn won wasn weren
-aren hasn haven hadn can couldn shouldn wouldn only unless except until if hardly barely rarely seldom almost
+aren hasn haven hadn can couldn shouldn wouldn
+only unless except until if hardly barely rarely seldom almost
 nicht nichts nie niemals niemand kein keine keinen keinem keiner ohne nur
 ne pas jamais aucun aucune rien sans sauf personne
 nunca jamás sin nada nadie ninguno ninguna salvo

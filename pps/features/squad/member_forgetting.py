@@ -69,7 +69,7 @@ async def forget_as_member(
 
 
 def _with_copies(mentions: JSON, copies: Sequence[ShownItem]) -> JSON:
-    """Add copies in a squad's pool to the data of mentions, which is None if there are no others."""
+    """Add copies in a squad's pool to the data of mentions, which is None if there were none."""
     data = cast("dict[str, Any]", mentions or as_json(Mentions()))
     items = [*data["items"], *(as_json(copy) for copy in copies[:MOST_SHOWN])]
     return {**data, "copies": len(copies), "items": items}

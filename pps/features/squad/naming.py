@@ -91,7 +91,10 @@ async def _own_id(desk: Desk, name: str, path: str) -> str:
 
 
 async def _readable(desk: Desk, pool: Memory) -> list[Record]:
-    """Return the pool's records that a member may read: shared ones, its own; all for a reviewer."""
+    """Return the pool's records that a member may read.
+
+    These are shared records and the member's own; a reviewer also reads what is not shared.
+    """
     graph = await pool.records.graph()
     shared = await pool.records.pool.shared()
     readable: list[Record] = []

@@ -61,7 +61,14 @@ class OpenClawNote:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """What an import read: records by kind, those that are new, and the anchors that were written."""
+    """The result of an import.
+
+    Attributes:
+        records: Kind → number of records that were read.
+        new: Number of records that did not exist before.
+        anchors: Names of the files that were written as anchors.
+        skipped: Names of the files that could not be read.
+    """
 
     records: dict[str, int]
     new: int
@@ -70,10 +77,12 @@ class Taken:
 
 
 async def take_in(desk: Desk, folder: Path) -> Taken:
-    """Take in a folder of OpenClaw's; a second time adds nothing. None of it is shared.
+    """Import a folder of OpenClaw's files into the member's own memory; nothing is shared.
+
+    Importing the same folder again adds nothing.
 
     Raises:
-        InvalidRequest: It is no folder, or none of the files is in it.
+        InvalidRequest: The path is no folder, or none of the files is in it.
     """
     drafts, static, skipped = await asyncio.to_thread(_read, folder)
     if not drafts and not static and not skipped:
@@ -81,23 +90,27 @@ async def take_in(desk: Desk, folder: Path) -> Taken:
             "path",
             "has no MEMORY.md, memory/*.md, HEARTBEAT.md, IDENTITY.md or static file of OpenClaw's",
         )
-    if identity := static.pop(_IDENTITY, "").strip():
+    identity = static.pop(_IDENTITY, "").strip()
+    if identity:
         drafts.append(await own_state(desk, identity[:2_000]))
     new = 0
-    for at in range(0, len(drafts), MAX_RECORDS):
-        saved = await desk.memory.records.save(drafts[at : at + MAX_RECORDS])
+    for start in range(0, len(drafts), MAX_RECORDS):
+        saved = await desk.memory.records.save(drafts[start : start + MAX_RECORDS])
         new += sum(record.change == "created" for record in saved.records)
     for name, text in static.items():
         title = name.removesuffix(".md")
         await desk.memory.anchor_save(title, text, slug=title.lower(), tags=(STATIC,))
     kinds = [draft.kind for draft in drafts]
     return Taken(
-        {kind: kinds.count(kind) for kind in sorted(set(kinds))}, new, tuple(static), tuple(skipped)
+        records={kind: kinds.count(kind) for kind in sorted(set(kinds))},
+        new=new,
+        anchors=tuple(static),
+        skipped=tuple(skipped),
     )
 
 
 def _read(folder: Path) -> tuple[list[RecordGiven], dict[str, str], list[str]]:
-    """Return the records of a folder's files, its static files, and what could not be read."""
+    """Return the records of a folder's files, its static files, and names of unreadable files."""
     if not folder.is_dir():
         raise InvalidRequest("path", f"there is no folder {folder}")
     drafts = list[RecordGiven]()
@@ -208,7 +221,8 @@ class _Notes:
         at = 0
         while at < len(self._lines):
             line = self._lines[at]
-            if fence := _FENCE.match(line):
+            fence = _FENCE.match(line)
+            if fence:
                 at = self._take_code(at, fence[1])
             else:
                 self._take_line(line, self._lines[at + 1] if at + 1 < len(self._lines) else "")
@@ -219,6 +233,7 @@ class _Notes:
     def _take_line(self, line: str, following: str) -> None:
         heading = _HEADING.match(line)
         row = _ROW.fullmatch(line)
+        bullet = _BULLET.match(line)
         if heading:
             self._close()
             self._columns = None
@@ -229,7 +244,7 @@ class _Notes:
         elif not line.strip() or _UPDATED.fullmatch(line):
             self._close()
             self._columns = None
-        elif bullet := _BULLET.match(line):
+        elif bullet:
             self._close()
             self._open = [bullet["text"].strip()] if bullet["text"].strip() else []
             self._open_is_done = (bullet["tick"] or "").strip() != ""
@@ -251,15 +266,13 @@ class _Notes:
                 self._columns = cells
                 return
             self._columns = []
-        named = [
-            f"{self._columns[at]}: {cell}"
-            if at < len(self._columns) and self._columns[at]
-            else cell
-            for at, cell in enumerate(cells)
-            if cell
-        ]
-        if named:
-            self._add("; ".join(named), is_done=False)
+        texts: list[str] = []
+        for column, cell in enumerate(cells):
+            if cell:
+                title = self._columns[column] if column < len(self._columns) else ""
+                texts.append(f"{title}: {cell}" if title else cell)
+        if texts:
+            self._add("; ".join(texts), is_done=False)
 
     def _take_code(self, at: int, fence: str) -> int:
         """Add a code block to the note before it; return the number of the line after it."""

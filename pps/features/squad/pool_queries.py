@@ -1,4 +1,4 @@
-"""The named queries over a squad's pool (S3-15): unseen knowledge, synthesis opportunities, process health."""
+"""Named queries over a squad's pool (S3-15): unseen knowledge, concepts to synthesise, tasks."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ UNSEEN = "unseen"
 SYNTHESES = "syntheses"
 HEALTH = "health"
 SURE = 0.7
-"""Above this confidence something is worth a look by itself (the same for all squads)."""
+"""Least confidence of records that are worth a look by themselves, in all squads."""
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """How the tasks of a type went; rates are of those that ended, and None where none did."""
+    """Statistics of the tasks of a type; rates are of tasks that ended, None if none did."""
 
     type: str
     total: int
@@ -74,17 +74,8 @@ async def unseen(ground: Ground, unseen: Unseen) -> QueryAnswer:
                     "confidence": sure,
                     "subscribed": other.id in heard,
                 }
-                rows.append(
-                    (
-                        record,
-                        found(
-                            record,
-                            f"From {other.title}: {record.title}",
-                            score=sure,
-                            details=details,
-                        ),
-                    )
-                )
+                sentence = f"From {other.title}: {record.title}"
+                rows.append((record, found(record, sentence, score=sure, details=details)))
     rows.sort(key=lambda row: (row[0].created_at, row[0].id), reverse=True)
     return answer(
         UNSEEN,
@@ -145,7 +136,8 @@ async def health(ground: Ground, days: Days) -> QueryAnswer:
     rows: list[QueryMatch] = []
     for name, tasks in sorted(by_type.items()):
         ended = [text(task, "outcome") for task in tasks if text(task, "outcome")]
-        scores = [score for task in tasks if (score := number(task, "quality_score")) is not None]
+        qualities = [number(task, "quality_score") for task in tasks]
+        scores = [quality for quality in qualities if quality is not None]
         rate = ended.count("success") / len(ended) if ended else None
         stage = Stage(name, len(tasks), rate, sum(scores) / len(scores) if scores else None)
         went = (
@@ -168,14 +160,17 @@ POOL_QUERIES = (unseen, syntheses, health)
 
 
 def stages(answer: QueryAnswer) -> list[Stage]:
-    """Return the answer of ``health`` as figures."""
-    return [Stage(**match.details) for match in answer.found]  # pyright: ignore[reportArgumentType] - as asdict made it
+    """Return the statistics in an answer of ``health``."""
+    return [
+        Stage(**match.details)  # pyright: ignore[reportArgumentType] - asdict made them
+        for match in answer.found
+    ]
 
 
 async def shown(pool: Memory) -> RecordGraph:
-    """Return what of a pool all members may read, each record with the confidence that the pool gives it.
+    """Return the pool's records that all members may read, with the pool's confidence in each.
 
-    What waits for a reviewer, was rejected or withdrawn, or is on its way out, is left out.
+    Records that wait for a reviewer, or were rejected, withdrawn or revoked, are left out.
     """
     graph = await pool.records.graph()
     shared = await pool.records.pool.shared()
@@ -190,7 +185,7 @@ async def shown(pool: Memory) -> RecordGraph:
 
 
 def with_confidence(record: Record, confidence: float) -> Record:
-    """Return a record of the pool with the confidence that support and opposition leave it."""
+    """Return a record of the pool with its confidence after support and opposition."""
     if "confidence" not in record.fields or record.fields["confidence"] == confidence:
         return record
     return replace(record, fields={**record.fields, "confidence": confidence})
@@ -199,7 +194,11 @@ def with_confidence(record: Record, confidence: float) -> Record:
 async def ask_pool(
     desk: Desk, pool: Memory, name: str, parameters: Mapping[str, JSON]
 ) -> QueryAnswer:
-    """Answer a named query over what the pool shows; InvalidRequest as ``Asks.ask``."""
+    """Answer a named query over the records that all members may read.
+
+    Raises:
+        InvalidRequest: As in ``Asks.ask``.
+    """
     own: dict[str, dict[str, JSON]] = {
         UNSEEN: {"agent": agent_id(desk.squad, desk.me.id)},
         HEALTH: {"until": time.iso(desk.now())},

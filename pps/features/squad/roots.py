@@ -1,6 +1,8 @@
-"""What a record rests on: digests of its sources, which tell nothing without the squad's key, and their trust.
+"""Roots of a record: keyed digests of its sources, with their trust.
 
-What a member stored by itself is followed by the member's own digest (``source:member``): see ``pool_rows.ends_of``.
+Without the squad's key a digest reveals nothing about the source. The digest of a source that a
+member stored itself is followed by the member's own digest (``source:member``); see
+``pool_rows.ends_of``.
 """
 
 from __future__ import annotations
@@ -15,36 +17,37 @@ from pps.core.record_values import Record
 from pps.core.text import fold
 from pps.core.trust import CAPTURED, WEB, Trust, lowest, trust_of
 from pps.core.values import Fact, Turn
+from pps.journal.pool_rows import PoolCite
 from pps.memory import Memory
 
 PRIVATE = "private"
-"""The tag of a record that never crosses into the pool."""
+"""Tag of a record that is never shared."""
 _MAX_RECORDS = 5_000
 """Most records that the walk along citations reads.
 
-What rests on more is as little trusted as the least.
+A record with more behind it gets the lowest trust.
 """
 _RESTS_ON = frozenset(("BASED_ON", "SYNTHESIZES"))
-"""Relations whose source rests on their target, as if it cited it."""
+"""Relations that count as a citation of the target by the source."""
 _LEADS_TO = frozenset(("CONTRIBUTED_TO", "DISCOVERED", "FORMED", "PRODUCED"))
-"""Relations whose target rests on their source."""
-_MINTED = frozenset(("record", "hook"))
-"""Sources whose ids are made here, so that one text has many.
+"""Relations that count as a citation of the source by the target."""
+_SOURCES_WITH_OWN_IDS = frozenset(("record", "hook"))
+"""Sources whose references are generated here, so that one text can have several.
 
-What a caller calls a source makes no root.
+Such a reference is not used as a root.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Grounds:
-    """What a record rests on in a member's memory.
+    """The sources of a record in a member's memory.
 
     Attributes:
-        digests: Each source's digest → its trust.
-        pool: The records of the pool that it rests on and that were not withdrawn.
-        trust: The lowest trust on any path that it rests on: of its sources, of what a record on
-            the way is tagged, and ``outside`` where a source on the way was forgotten or withdrawn,
-            since nobody can tell what it was.
+        digests: Digest of a source → its trust.
+        pool: Ids of the pool's records that it cites and that were not withdrawn.
+        trust: The lowest trust on any path of citations: of sources, and of tags of records on the
+            way; ``outside`` if a source was forgotten or withdrawn, since it can no longer be
+            checked.
     """
 
     digests: Mapping[str, Trust]
@@ -53,9 +56,16 @@ class Grounds:
 
 
 async def grounds(memory: Memory, record: Record, member: str, key: bytes) -> Grounds:
-    """Return what a member's record rests on, along all its citations and relations (``_RESTS_ON``).
+    """Return the sources of a member's record, at any depth of citations.
 
-    What rests on nothing else rests on its author alone.
+    The relations of ``_RESTS_ON`` and ``_LEADS_TO`` count as citations. A record without any has
+    its author as its only source.
+
+    Args:
+        memory: The member's own.
+        record: One of the member's records.
+        member: Id of the member.
+        key: The squad's key.
     """
     digests: dict[str, Trust] = {}
     pool: dict[str, None] = {}
@@ -70,10 +80,11 @@ async def grounds(memory: Memory, record: Record, member: str, key: bytes) -> Gr
         ids = [record.id for record in level]
         cites = await memory.records.cites(ids)
         related = await _related(memory, ids)
-        pool_cites = {
-            id_: [cite for cite in cited if not cite.relation or cite.relation in _RESTS_ON]
-            for id_, cited in (await memory.records.pool.cites(ids)).items()
-        }
+        pool_cites: dict[str, list[PoolCite]] = {}
+        for id_, cited in (await memory.records.pool.cites(ids)).items():
+            pool_cites[id_] = [
+                cite for cite in cited if not cite.relation or cite.relation in _RESTS_ON
+            ]
         for source in level:
             tagged: Trust = "outside" if WEB in source.tags else "person"
             trusts.append(tagged)
@@ -89,11 +100,13 @@ async def grounds(memory: Memory, record: Record, member: str, key: bytes) -> Gr
         if any(cite.gone for cite in below):
             trusts.append("outside")
         held = [cite for cite in below if not cite.gone and cite.id not in visited]
-        sources, has_all = await _turns(memory, [cite.id for cite in held if cite.kind != "record"])
+        sources, has_all = await _source_turns(
+            memory, [cite.id for cite in held if cite.kind != "record"]
+        )
         if not has_all:
             trusts.append("outside")
         for turn in sources:
-            digest, trust = _source(key, turn, member)
+            digest, trust = _root_of_turn(key, turn, member)
             digests[digest] = lowest([trust, digests.get(digest, trust)])
         next_ids = dict.fromkeys(cite.id for cite in held if cite.kind == "record")
         next_ids |= dict.fromkeys(
@@ -107,7 +120,7 @@ async def grounds(memory: Memory, record: Record, member: str, key: bytes) -> Gr
 
 
 async def _related(memory: Memory, ids: Sequence[str]) -> dict[str, list[str]]:
-    """Return record → the member's own records that it rests on by a relation."""
+    """Return record → the member's own records that it cites by a relation."""
     related: dict[str, list[str]] = {}
     wanted = set(ids)
     for relation in await memory.records.relations(ids):
@@ -119,7 +132,7 @@ async def _related(memory: Memory, ids: Sequence[str]) -> dict[str, list[str]]:
 
 
 async def rests_on_private(memory: Memory, record: Record) -> bool:
-    """Tell whether a record, or one of the member's own that it rests on at any depth, is private."""
+    """Return whether a record, or a record of the member that it cites at any depth, is private."""
     seen = {record.id}
     level = [record]
     while level:
@@ -142,18 +155,18 @@ async def rests_on_private(memory: Memory, record: Record) -> bool:
 
 
 def word_of(key: bytes, member: str) -> str:
-    """Return the root that a member's own word is."""
+    """Return the root that stands for a member's own statements."""
     return _digest(key, f"member:{member}")
 
 
 def confidence_of(record: Record) -> float:
-    """Return what a record says of its own confidence; half where it says nothing."""
+    """Return a record's own confidence, 0.5 if it has none."""
     value = record.fields.get("confidence")
     return float(value) if isinstance(value, int | float) else 0.5
 
 
-async def _turns(memory: Memory, ids: Sequence[str]) -> tuple[list[Turn], bool]:
-    """Return turns, with those that facts were read in, and whether all of them are there."""
+async def _source_turns(memory: Memory, ids: Sequence[str]) -> tuple[list[Turn], bool]:
+    """Return the turns among these ids and the turns of facts, and whether all still exist."""
     turns: list[Turn] = []
     is_whole = True
     for id_ in ids:
@@ -163,7 +176,7 @@ async def _turns(memory: Memory, ids: Sequence[str]) -> tuple[list[Turn], bool]:
             is_whole = False
             continue
         if isinstance(item, Fact):
-            sources, has_all = await _turns(memory, item.episodes)
+            sources, has_all = await _source_turns(memory, item.episodes)
             turns += sources
             is_whole = is_whole and has_all and bool(sources)
         elif isinstance(item, Turn):
@@ -171,12 +184,18 @@ async def _turns(memory: Memory, ids: Sequence[str]) -> tuple[list[Turn], bool]:
     return turns, is_whole
 
 
-def _source(key: bytes, turn: Turn, member: str) -> tuple[str, Trust]:
-    """Return a turn's root and trust: what an agent said itself is its own word."""
+def _root_of_turn(key: bytes, turn: Turn, member: str) -> tuple[str, Trust]:
+    """Return a turn's root and trust; an agent's own turn has the member as its root."""
     trust = trust_of(turn)
     if turn.role == "assistant" and trust == "agent":
         return word_of(key, member), trust
-    ref = turn.chunk.path if turn.chunk else "" if turn.source in _MINTED else turn.source_ref
+    ref = (
+        turn.chunk.path
+        if turn.chunk
+        else ""
+        if turn.source in _SOURCES_WITH_OWN_IDS
+        else turn.source_ref
+    )
     digest = _digest(key, f"ref:{ref}" if ref else f"text:{fold(turn.content)}")
     if turn.chunk or turn.source in CAPTURED:
         return digest, trust

@@ -1,4 +1,7 @@
-"""What crosses from a member to the pool and back out: copies with provenance, and all that rested on them."""
+"""Sharing and withdrawing: copies of members' records in the pool, with their provenance.
+
+Withdrawing a copy also withdraws the records that rest on it alone.
+"""
 
 from __future__ import annotations
 
@@ -40,19 +43,19 @@ from pps.memory import Memory
 from pps.records.saving import RecordGiven, RelationGiven, Saved
 
 PROPOSAL = "WorkflowImprovement"
-"""Kind that always waits for a reviewer, whatever the pool's gate.
+"""Kind that always waits for a reviewer, whatever the pool's gate is.
 
-Until then reviewers alone see it.
+Until it is approved, only reviewers and its author read it.
 """
 _REVISABLE = ("proposed", "needs_revision")
 GUARDED = frozenset(("Belief", "ProcessInsight", "ProcessPattern", PROPOSAL))
-"""Kinds that the squad goes by: from tool output and the web they need a reviewer."""
+"""Kinds that guide the squad: if they come from tool output or the web, they need a reviewer."""
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
 class SharedCopy:
-    """A copy in the pool, and who hears of it."""
+    """A copy in the pool; ``told`` has the members that are notified."""
 
     record: Record
     shared: PoolRecord
@@ -62,7 +65,7 @@ class SharedCopy:
 
 @dataclass(frozen=True, slots=True)
 class WithdrawnRecord:
-    """A record that goes out of the pool."""
+    """A record that is withdrawn from the pool."""
 
     id: str
     title: str
@@ -72,10 +75,12 @@ class WithdrawnRecord:
 
 @dataclass(frozen=True, slots=True)
 class Withdrawn:
-    """Records that go out of the pool, and the confidence of those that stay but change, by id.
+    """The records that a withdrawal removes from the pool, and its effect on others.
 
     Attributes:
-        marked: Records of others that stay though they cite what goes; the citation is marked.
+        weaker: Id of a record that stays → its new confidence.
+        marked: Records of other members that stay although they cite a removed one; the citation
+            is marked.
     """
 
     records: tuple[WithdrawnRecord, ...]
@@ -89,12 +94,12 @@ class Withdrawn:
 
 
 async def share(desk: Desk, id_: str) -> SharedCopy:
-    """Copy one of a member's records into the pool, or bring its copy there up to it.
+    """Copy one of a member's records into the pool, or update the copy there.
 
     Raises:
-        NotFound: It is none of the member's records.
-        InvalidRequest: It is private or rests on a private record, rests on nothing but what was
-            withdrawn, or its copy was rejected.
+        NotFound: The member has no such record.
+        InvalidRequest: The record is private or cites a private one, all its sources were
+            withdrawn, or a reviewer rejected or withdrew its copy.
     """
     [record] = await desk.memory.records.get([id_])
     if PRIVATE in record.tags:
@@ -102,15 +107,18 @@ async def share(desk: Desk, id_: str) -> SharedCopy:
     if await rests_on_private(desk.memory, record):
         raise InvalidRequest("id", "rests on a private record; it is never shared")
     async with desk.pool() as pool:
-        roots, trust = await _grounds(desk, pool, record)
-        wanted = _state(desk, record, trust)
+        roots, trust = await _roots_and_trust(desk, pool, record)
+        wanted = _first_state(desk, record, trust)
         now = desk.now()
         own_confidence = confidence_of(record)
         copies = await pool.records.pool.copies(desk.me.id, [record.id])
         known = (await pool.records.pool.shared([*copies.values()])).get(copies.get(record.id, ""))
         copy = await _copy(desk, pool, record, "shared" if known else wanted)
-        contributed = await _cited(pool, copy, "CONTRIBUTED_TO", into=True)
-        based = [RelationGiven("BASED_ON", id_) for id_ in await _cited(pool, copy, "BASED_ON")]
+        contributed = await _cited_by_relation(pool, copy, "CONTRIBUTED_TO", into=True)
+        based = [
+            RelationGiven("BASED_ON", id_)
+            for id_ in await _cited_by_relation(pool, copy, "BASED_ON")
+        ]
         copy = replace(copy, relations=(*copy.relations, *based))
         targets = await pool.records.pool.shared([relation.target for relation in copy.relations])
         queued: list[Delivery] = []
@@ -179,24 +187,22 @@ async def share(desk: Desk, id_: str) -> SharedCopy:
     )
 
 
-async def _grounds(desk: Desk, pool: Memory, record: Record) -> tuple[list[Root], Trust]:
+async def _roots_and_trust(desk: Desk, pool: Memory, record: Record) -> tuple[list[Root], Trust]:
     ground = await grounds(desk.memory, record, desk.me.id, desk.squad.key)
     copies = await pool.records.pool.shared(ground.pool)
     cited = {id_: copy for id_, copy in copies.items() if copy.state == "shared"}
     through = await pool.records.pool.roots(cited)
     roots = [Root("", digest) for digest in ground.digests]
-    roots += [
-        Root(id_, digest)
-        for id_, below in through.items()
-        for digest in dict.fromkeys(root.digest for root in below)
-    ]
+    for id_, below in through.items():
+        digests = dict.fromkeys(root.digest for root in below)
+        roots += [Root(id_, digest) for digest in digests]
     if not roots:
         raise InvalidRequest("id", "rests on nothing but what was withdrawn from the pool")
     return roots, lowest([ground.trust, *(copy.trust for copy in copies.values())])
 
 
-def _state(desk: Desk, record: Record, trust: Trust) -> SharedState:
-    """Return whether a record may go into the pool at once."""
+def _first_state(desk: Desk, record: Record, trust: Trust) -> SharedState:
+    """Return the state of a new copy: ``waiting`` if it needs a reviewer, else ``shared``."""
     rules = desk.rules.pool
     risky = record.kind == PROPOSAL or (rules.gate == "risk" and record.kind in rules.risky)
     guarded = trust == "outside" and record.kind in GUARDED
@@ -204,15 +210,16 @@ def _state(desk: Desk, record: Record, trust: Trust) -> SharedState:
 
 
 async def _copy(desk: Desk, pool: Memory, record: Record, state: SharedState) -> RecordGiven:
-    """Return a member's record as it lies in the pool: nothing of its memory but itself.
+    """Return a member's record in the form that the pool stores.
 
-    Ids are the pool's.
+    The copy reveals nothing of the member's memory except the record itself: citations, relations
+    and fields refer only to ids of the pool.
     """
     spec = pool.kinds.kind(record.kind)
     refs = {
-        name: _ids(record.fields[name])
+        name: _listed_ids(record.fields[name])
         for name, field_spec in spec.fields.items()
-        if name in record.fields and _leads(field_spec)
+        if name in record.fields and _is_reference(field_spec)
     }
     pooled = (await desk.memory.records.pool.cites([record.id])).get(record.id, [])
     own_cites = (await desk.memory.records.cites([record.id])).get(record.id, ())
@@ -264,39 +271,46 @@ async def _copy(desk: Desk, pool: Memory, record: Record, state: SharedState) ->
     )
 
 
-def _leads(spec: FieldSpec) -> bool:
-    """Tell whether a field names records."""
+def _is_reference(spec: FieldSpec) -> bool:
+    """Return whether a field refers to records."""
     return "ref" in (spec.type, spec.of.type if spec.of else "")
 
 
-def _ids(value: JSON) -> list[str]:
+def _listed_ids(value: JSON) -> list[str]:
     return [str(id_) for id_ in (value if isinstance(value, list | tuple) else [value])]
 
 
-async def _cited(
+async def _cited_by_relation(
     pool: Memory, copy: RecordGiven, relation: str, *, into: bool = False
 ) -> list[str]:
-    """Return what a copy cites that the pack joins to its kind by a relation, from it or into it."""
-    may = {
-        (record.target, record.source) if into else (record.source, record.target)
-        for record in pool.kinds.relations()
-        if record.name == relation
-    }
+    """Return the cited records whose kind the pack allows in a relation with the copy's kind.
+
+    Args:
+        pool: The squad's.
+        copy: The copy that cites them.
+        relation: Type of the relation.
+        into: The relation leads from the cited record to the copy, not the other way.
+    """
+    allowed: set[tuple[str, str]] = set()
+    for rule in pool.kinds.relations():
+        if rule.name == relation:
+            allowed.add((rule.target, rule.source) if into else (rule.source, rule.target))
     cited = await pool.records.get(copy.cites) if copy.cites else []
-    return [record.id for record in cited if (copy.kind, record.kind) in may]
+    return [record.id for record in cited if (copy.kind, record.kind) in allowed]
 
 
 async def revoke(
     desk: Desk, ids: Sequence[str], *, dry_run: bool, reason: str = "", undo: bool = False
 ) -> Withdrawn:
-    """Take copies out of the pool, by their ids or those of their originals.
+    """Withdraw copies from the pool, by their ids or the ids of their originals.
 
-    A member's own copies go for good, with what rests on them alone. A reviewer hides the records
-    of others, with a reason, and ``undo`` shows them again.
+    A member's own copies are erased, with the records that rest on them alone. A reviewer hides the
+    records of others, with a reason; ``undo`` shows them again.
 
     Raises:
-        NotFound: One of them is neither; nothing was changed.
-        InvalidRequest: A reviewer gives no reason, or names own and others' records together.
+        NotFound: One of the ids is not in the pool, or another's and this member is no reviewer;
+            nothing was changed.
+        InvalidRequest: A reviewer gives no reason, or passes own and others' records together.
         StoreConflict: A record is not in the state that withdrawing or undoing starts from.
     """
     async with desk.pool() as pool:
@@ -329,16 +343,17 @@ async def take_out(
     dry_run: bool = False,
     cascade: bool = True,
 ) -> Withdrawn:
-    """Take records out of the pool, with what rests on them alone unless ``cascade`` is off."""
+    """Erase records of the pool and, with ``cascade``, those that rest on them alone."""
     rows = pool.records.pool
     titles = await pool.records.find(records)
     owners = await rows.shared(records)
-    citing = await _citing(pool, records) if not cascade else ()
+    citing = await _citing_records(pool, records) if not cascade else ()
     if dry_run:
         gone, weaker = await rows.foreseen(records, cascade=cascade)
     else:
         gone, weaker = await rows.write(lambda db: withdraw(db, records, cascade=cascade))
-    if further := [id_ for id_ in gone if id_ not in titles]:
+    further = [id_ for id_ in gone if id_ not in titles]
+    if further:
         titles |= await pool.records.find(further)
         owners |= await rows.shared(further)
     if not dry_run:
@@ -364,16 +379,15 @@ def _withdrawn_record(
     )
 
 
-async def _citing(pool: Memory, records: Sequence[str]) -> tuple[WithdrawnRecord, ...]:
-    """Return the pool's other records that cite some of its records."""
+async def _citing_records(pool: Memory, records: Sequence[str]) -> tuple[WithdrawnRecord, ...]:
+    """Return the other records of the pool that cite one of these."""
     shared = await pool.records.pool.shared()
     cites = await pool.records.cites([*shared])
     leaving = set(records)
-    citing = [
-        id_
-        for id_, cited in cites.items()
-        if id_ not in leaving and any(cite.id in leaving for cite in cited)
-    ]
+    citing: list[str] = []
+    for id_, cited in cites.items():
+        if id_ not in leaving and any(cite.id in leaving for cite in cited):
+            citing.append(id_)
     titles = await pool.records.find(citing)
     return tuple(_withdrawn_record(id_, titles, shared) for id_ in citing)
 
@@ -381,16 +395,16 @@ async def _citing(pool: Memory, records: Sequence[str]) -> tuple[WithdrawnRecord
 async def withdraw_by_reviewer(
     desk: Desk, ids: Sequence[str], reason: str, *, undo: bool = False
 ) -> Withdrawn:
-    """Let a reviewer hide records of other members from the squad, or show them again.
+    """Let a reviewer hide other members' records from the squad, or with ``undo`` show them again.
 
-    Their authors get the reason. What rests on them stays, and its confidence follows what is
-    left of its support.
+    Their authors get the reason. Records that rest on them stay; their confidence follows the
+    support that is left.
 
     Raises:
         InvalidRequest: This member is no reviewer.
-        NotFound: One of them is not in the pool.
-        StoreConflict: One of them is not shared (for ``undo``: not withdrawn so); nothing was
-            changed.
+        NotFound: One of the records is not in the pool.
+        StoreConflict: One of the records is not shared (for ``undo``: not withdrawn by a
+            reviewer); nothing was changed.
     """
     desk.check_reviewer()
     action: Action = "reinstated" if undo else "withdrawn"
@@ -425,13 +439,13 @@ async def withdraw_by_reviewer(
 
 @dataclass(frozen=True, slots=True)
 class CopiesForgotten(Generic[T]):
-    """What became of a member's copies when it forgot something.
+    """The effect of forgetting on a member's copies in the pool.
 
     Attributes:
-        answer: What forgetting itself returned.
-        copies: Ids of the copies that go, or would go, or stay where that was asked for.
-        mentioning: Copies in the pool that still say a name of what was forgotten, any member's
-            that this one reads.
+        answer: The result of forgetting itself.
+        copies: Ids of the copies that are withdrawn (or would be, or stay with ``keep``).
+        mentioning: Copies that the member may read, its own or others', and that still contain a
+            forgotten name.
     """
 
     answer: T
@@ -448,10 +462,18 @@ async def forgetting(
     dry_run: bool,
     take_mentions: bool = False,
 ) -> CopiesForgotten[T]:
-    """Let a member forget by ``act``, which takes whether it is a dry run, with its copies in the pool.
+    """Forget something in a member's memory, and withdraw its copies from the pool.
 
-    The copies go first, so that a kill leaves none behind; ``keep`` lets them stay. With ``take_mentions`` its other
-    copies that say a name of what is forgotten go too. What ``act`` refuses changes nothing.
+    Copies are withdrawn first, so that a crash leaves none behind. If ``act`` refuses, nothing is
+    changed.
+
+    Args:
+        desk: The member's.
+        ids: Ids of what is forgotten.
+        act: Forgets in the member's own memory; takes whether it is a dry run.
+        keep: Leave the copies in the pool.
+        dry_run: Change nothing.
+        take_mentions: Also withdraw the member's other copies that contain a forgotten name.
     """
     copies = await _copies_of(desk, ids)
     mentioning = await _copies_naming(desk, await desk.memory.forgetting.names(ids))
@@ -471,7 +493,7 @@ async def forgetting(
 
 
 async def _copies_naming(desk: Desk, names: Sequence[str]) -> dict[str, ShownItem]:
-    """Return id → copy, of those in the pool that say one of some names and that this member may read."""
+    """Return id → copy for the readable copies in the pool that contain one of the names."""
     if not names:
         return {}
     pattern = NamePattern(names)
@@ -496,9 +518,10 @@ async def _copies_naming(desk: Desk, names: Sequence[str]) -> dict[str, ShownIte
 
 
 async def withdraw_orphans(desk: Desk) -> tuple[str, ...]:
-    """Withdraw the copies whose originals this member no longer has or tagged private since.
+    """Withdraw the copies whose originals the member has forgotten or made private.
 
-    Returns the ids of all that went with them.
+    Returns:
+        The ids of all records that were withdrawn.
     """
     async with desk.pool() as pool:
         mine = await pool.records.pool.shared(member=desk.me.id)
@@ -509,7 +532,7 @@ async def withdraw_orphans(desk: Desk) -> tuple[str, ...]:
 
 
 async def _copies_of(desk: Desk, ids: Sequence[str]) -> tuple[str, ...]:
-    """Return the member's copies in the pool whose originals are named, by their ids, their turns' or beginnings."""
+    """Return ids of the member's copies of these records, named by id, turn or first characters."""
     if not ids:
         return ()
     records = {record.id for record in (await desk.memory.records.find(ids)).values()}
@@ -518,10 +541,10 @@ async def _copies_of(desk: Desk, ids: Sequence[str]) -> tuple[str, ...]:
 
 
 async def leave(desk: Desk, *, keep: bool, dry_run: bool) -> Withdrawn:
-    """Let a member go: its copies are withdrawn, unless they are kept, and its inbox is emptied.
+    """Remove a member from the squad: withdraw its copies unless ``keep``, and empty its inbox.
 
-    What other members made stays, also where it rests on the copies; its citations are marked. A
-    kill between the two steps leaves it a member, whose copies are gone.
+    Records of other members stay even if they rest on the copies; their citations are marked. After
+    a crash between the two steps the member is still in the squad, without its copies.
     """
     async with desk.pool() as pool:
         mine = [] if keep else [*await pool.records.pool.shared(member=desk.me.id)]

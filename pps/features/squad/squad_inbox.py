@@ -1,7 +1,4 @@
-"""A member's inbox, until what came is acknowledged; records whole, its own and the pool's.
-
-What lies in the pool.
-"""
+"""A member's inbox, records in full, and the list of the pool's records."""
 
 from __future__ import annotations
 
@@ -119,7 +116,7 @@ def _inbox(deliveries: Sequence[DeliveryView]) -> str:
 
 @dataclass(frozen=True, slots=True)
 class WholeRecord:
-    """A record with the fields of its type, what it rests on, and what it is joined to that you may read."""
+    """A record with the fields of its type, and the sources and relations that you may read."""
 
     record: KnownRecordView
     fields: Mapping[str, JSON]
@@ -128,17 +125,15 @@ class WholeRecord:
 
 
 def _whole(records: Sequence[WholeRecord]) -> str:
-    return "\n\n".join(
-        "\n".join(
-            [
-                said(record.record),
-                *(f"  {name}: {value_text(field)}" for name, field in record.fields.items()),
-                *(f"  rests on {id_}" for id_ in record.cites),
-                *(f"  {edge.source} {edge.type} {edge.target}" for edge in record.relations),
-            ]
-        )
-        for record in records
-    )
+    return "\n\n".join(map(_whole_record_text, records))
+
+
+def _whole_record_text(record: WholeRecord) -> str:
+    lines = [said(record.record)]
+    lines += [f"  {name}: {value_text(field)}" for name, field in record.fields.items()]
+    lines += [f"  rests on {id_}" for id_ in record.cites]
+    lines += [f"  {edge.source} {edge.type} {edge.target}" for edge in record.relations]
+    return "\n".join(lines)
 
 
 @SQUAD.operation("Read records whole", _whole, SETS, items="records")

@@ -1,4 +1,4 @@
-"""What a member of a squad asks: its own memory and the pool beside it, what is shared, and what is to be looked at."""
+"""Tools of a squad's members: storing, querying, reflecting, sharing and withdrawing."""
 
 from __future__ import annotations
 
@@ -444,11 +444,11 @@ async def memory_reflect(desk: Desk, _: Nothing) -> WorksheetView:
     reflection = await reflect(desk)
     task = (
         "Check the beliefs in 'kept', which a language model wrote: correct one with memory_store "
-        "and supersedes, "
-        "share what holds with memory_share."
+        "and supersedes, share what holds with memory_share."
         if reflection.kept
-        else "Keep what follows with memory_store: each belief as type Belief with confidence, domain and cites; what "
-        "you thought as type Reflection. A belief that replaces one above names it in supersedes."
+        else "Keep what follows with memory_store: each belief as type Belief with confidence, "
+        "domain and cites; what you thought as type Reflection. A belief that replaces one above "
+        "names it in supersedes."
     )
     seen, near, thought, held = (tuple(map(known, part)) for part in reflection.parts())
     return WorksheetView(seen, near, thought, held, task, tuple(map(_kept_view, reflection.kept)))

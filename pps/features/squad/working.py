@@ -1,4 +1,4 @@
-"""Tasks of a squad, and its approval gate."""
+"""Tasks of a squad, and the review of proposals and copies."""
 
 from __future__ import annotations
 
@@ -30,7 +30,13 @@ Step: TypeAlias = Literal["pending_approval", "implementing", "measuring", "comp
 
 @dataclass(frozen=True, slots=True)
 class PendingReview:
-    """What waits for a reviewer, the analyses that it rests on, and the words that stood before it."""
+    """A record that waits for a reviewer.
+
+    Attributes:
+        since: When it was submitted.
+        backing: The records that it cites.
+        stands: The text that it would replace.
+    """
 
     record: Record
     proposer: str
@@ -39,10 +45,18 @@ class PendingReview:
     stands: str = ""
 
 
-def _telling(
+def _notify(
     desk: Desk, recipients: Iterable[str], why: str, *, anew: bool = False, all_: bool = True
 ) -> Also:
-    """Return what tells members of a record as it is written: those named, and with ``all_`` who subscribes to it."""
+    """Return a hook that queues notifications in the transaction that writes a record.
+
+    Args:
+        desk: The writer's.
+        recipients: Members to notify.
+        why: The reason that they see.
+        anew: The record is new: also relate it to its creator and add its row to the pool.
+        all_: Also notify the subscribers.
+    """
     named = [recipient for recipient in recipients if recipient and recipient != desk.me.id]
 
     def also(rows: RecordRows, saved: Sequence[Saved]) -> None:
@@ -60,9 +74,10 @@ def _telling(
 
 
 async def give(desk: Desk, to: str, record: RecordGiven) -> Record:
-    """Give a member a task; it hears of it at once.
+    """Give a member a task and notify it.
 
-    InvalidRequest for an unknown or former member, or a wrong field.
+    Raises:
+        InvalidRequest: The member is unknown or has left, or a field is wrong.
     """
     member = desk.rules.member(to, "to")
     if member not in desk.squad.members:
@@ -83,18 +98,20 @@ async def give(desk: Desk, to: str, record: RecordGiven) -> Record:
         another=True,
     )
     async with desk.pool() as pool:
-        telling = _telling(desk, [member], "task", anew=True)
+        telling = _notify(desk, [member], "task", anew=True)
         saved = await pool.records.by(desk.me.id, telling, is_system=True).save([draft])
     return saved.records[0].record
 
 
 async def take(desk: Desk, id_: str) -> Record:
-    """Take a task that waits, or whose lease has run out; one of many who ask at once gets it.
+    """Take a task that waits or whose lease has run out.
+
+    Of several simultaneous calls one succeeds.
 
     Raises:
         NotFound: There is no such task.
-        InvalidRequest: It is another's.
-        StoreConflict: Somebody holds it.
+        InvalidRequest: It is another member's.
+        StoreConflict: It is held already.
     """
     async with desk.pool() as pool:
         task = await _task(pool, id_, desk.me.id)
@@ -118,7 +135,7 @@ async def take(desk: Desk, id_: str) -> Record:
 
 
 async def finish(desk: Desk, id_: str, outcome: str, quality: float | None, why: str) -> Record:
-    """End a task that one holds; who asked for it hears of it. Raises as ``take``."""
+    """End a task that this member holds and notify its giver. Raises as ``take``."""
     async with desk.pool() as pool:
         task = await _task(pool, id_, desk.me.id)
         if task.state != "in_progress":
@@ -131,13 +148,13 @@ async def finish(desk: Desk, id_: str, outcome: str, quality: float | None, why:
         fields |= {"quality_score": quality} if quality is not None else {}
         result = pool.records.by(desk.me.id).saving(RecordGiven(id=task.id, fields=fields))
         requester = str(task.fields.get("requested_by") or "")
-        ended = pool.records.by(desk.me.id, result, _telling(desk, [requester], "task done"))
+        ended = pool.records.by(desk.me.id, result, _notify(desk, [requester], "task done"))
         await ended.move(task.id, "completed", expected="in_progress", why=why)
         return await _task(pool, id_, desk.me.id)
 
 
 async def block(desk: Desk, id_: str, why: str) -> Record:
-    """Report that a task one holds cannot go on; who gave it hears of it. Raises as ``finish``."""
+    """Mark a held task as blocked and notify its giver. Raises as ``finish``."""
     async with desk.pool() as pool:
         task = await _task(pool, id_, desk.me.id)
         if task.state != "in_progress":
@@ -146,7 +163,7 @@ async def block(desk: Desk, id_: str, why: str) -> Record:
             RecordGiven(id=task.id, fields={"lease_until": None})
         )
         giver = str(task.fields.get("requested_by") or "")
-        telling = _telling(desk, [giver], "task blocked")
+        telling = _notify(desk, [giver], "task blocked")
         await pool.records.by(desk.me.id, released, telling).move(
             task.id, "blocked", expected="in_progress", why=why
         )
@@ -154,11 +171,11 @@ async def block(desk: Desk, id_: str, why: str) -> Record:
 
 
 async def cancel(desk: Desk, id_: str, why: str) -> Record:
-    """Cancel a task that one gave and that has not ended; who has it hears of it.
+    """Cancel a task that this member gave and that has not ended; notify its holder.
 
     Raises:
         NotFound: There is no such task.
-        InvalidRequest: Another gave it.
+        InvalidRequest: Another member gave it.
         StoreConflict: It has ended.
     """
     async with desk.pool() as pool:
@@ -172,7 +189,7 @@ async def cancel(desk: Desk, id_: str, why: str) -> Record:
         released = pool.records.by(desk.me.id).saving(
             RecordGiven(id=task.id, fields={"lease_until": None})
         )
-        telling = _telling(desk, [str(task.fields.get("assigned_to") or "")], "task cancelled")
+        telling = _notify(desk, [str(task.fields.get("assigned_to") or "")], "task cancelled")
         await pool.records.by(desk.me.id, released, telling).move(
             task.id, "cancelled", expected=task.state, why=why
         )
@@ -180,14 +197,14 @@ async def cancel(desk: Desk, id_: str, why: str) -> Record:
 
 
 async def submit(desk: Desk, id_: str, to: Step, why: str) -> Record:
-    """Bring a proposal before the reviewers, or an approved one a step further.
+    """Submit a proposal to the reviewers, or move an approved one a step on.
 
-    A first submission shares the member's own record; one that needs a revision is brought up to it
-    and proposed anew.
+    A first submission shares the member's own record. If a revision was requested, the copy is
+    updated from that record and submitted again.
 
     Raises:
-        NotFound: There is none of that id.
-        InvalidRequest: It is no proposal, or may not go there from where it is.
+        NotFound: There is no such record.
+        InvalidRequest: It is no proposal, or its state does not allow this step.
     """
     async with desk.pool() as pool:
         mine = await pool.records.pool.copies(desk.me.id, [id_])
@@ -208,7 +225,7 @@ async def submit(desk: Desk, id_: str, to: Step, why: str) -> Record:
             )
         reviewers = [desk.rules.aliases[reviewer] for reviewer in desk.rules.pool.reviewers]
         recipients = reviewers if to == "pending_approval" else [record.author, *reviewers]
-        telling = _telling(desk, recipients, f"proposal {to}", all_=to != "pending_approval")
+        telling = _notify(desk, recipients, f"proposal {to}", all_=to != "pending_approval")
         return (
             (await pool.records.by(desk.me.id, *at, telling).move(record.id, to, why=why))
             .records[0]
@@ -217,7 +234,7 @@ async def submit(desk: Desk, id_: str, to: Step, why: str) -> Record:
 
 
 def _check_step(desk: Desk, record: Record, to: Step) -> None:
-    """Raise InvalidRequest unless this member may take a proposal to a step."""
+    """Raise InvalidRequest unless this member may move a proposal to this step."""
     if to == "pending_approval":
         if record.author != desk.me.id:
             raise InvalidRequest("id", "is another's proposal")
@@ -243,7 +260,7 @@ def _check_step(desk: Desk, record: Record, to: Step) -> None:
 async def pending(desk: Desk) -> list[PendingReview]:
     """Return what waits for a reviewer, the oldest first.
 
-    Who is none sees what it proposed itself.
+    A member who is no reviewer gets only its own proposals and copies.
     """
     async with desk.pool() as pool:
         graph = await pool.records.graph()
@@ -258,47 +275,49 @@ async def pending(desk: Desk) -> list[PendingReview]:
                 copy.state == "waiting" and record.kind != PROPOSAL
             ):
                 since = record.fields.get("submitted_at")
-                below = {
-                    edge.target
-                    for edge in graph.relations
-                    if edge.source == id_ and edge.type == "BASED_ON"
-                }
-                below |= {cite.id for cite in cites.get(id_, ())}
-                backing = tuple(graph.records[id_] for id_ in sorted(below) if id_ in graph.records)
-                at = time.parse(str(since)) if since else copy.at
+                sources = {cite.id for cite in cites.get(id_, ())}
+                for edge in graph.relations:
+                    if edge.source == id_ and edge.type == "BASED_ON":
+                        sources.add(edge.target)
                 waiting.append(
-                    PendingReview(record, copy.member, at, backing, await _stands(pool, record))
+                    PendingReview(
+                        record,
+                        proposer=copy.member,
+                        since=time.parse(str(since)) if since else copy.at,
+                        backing=tuple(
+                            graph.records[source]
+                            for source in sorted(sources)
+                            if source in graph.records
+                        ),
+                        stands=await _text_before(pool, record),
+                    )
                 )
     return sorted(waiting, key=lambda review: review.since)
 
 
-async def _stands(pool: Memory, record: Record) -> str:
-    """Return what a proposal would change.
+async def _text_before(pool: Memory, record: Record) -> str:
+    """Return the text that an approval would replace, or an empty text.
 
-    Of a copy that was brought up to its original, what it said before.
+    For a proposal it is the described current state, for an updated copy its earlier text.
     """
     if record.kind == PROPOSAL:
         return str(record.fields.get("current_state") or "")
     versions = await pool.records.history(record.turn) if record.version > 1 else []
-    return next(
-        (
-            version.version.content
-            for version in versions
-            if version.version.content != record.summary
-        ),
-        "",
-    )
+    for version in versions:
+        if version.version.content != record.summary:
+            return version.version.content
+    return ""
 
 
 async def review(
     desk: Desk, id_: str, decision: Decision, notes: str, conditions: Sequence[str]
 ) -> Record:
-    """Decide on what waits; of many who decide at once one does, and never who proposed it.
+    """Decide on a copy or proposal that waits; only the first of several decisions counts.
 
     Raises:
-        NotFound: Nothing waits under that id.
-        InvalidRequest: This member is no reviewer, or proposed it.
-        StoreConflict: It was decided meanwhile.
+        NotFound: The pool has no such record.
+        InvalidRequest: This member is no reviewer, or is the proposer.
+        StoreConflict: Another reviewer decided already.
     """
     desk.check_reviewer()
     async with desk.pool() as pool:
@@ -309,14 +328,14 @@ async def review(
             raise InvalidRequest("id", "is your own; another reviewer decides on it")
         [record] = await pool.records.get([id_])
         if record.kind == PROPOSAL:
-            return await _reviewed(desk, pool, record, shared, decision, notes, conditions)
-        also = _decided(desk, shared, decision, notes)
+            return await _review_proposal(desk, pool, record, shared, decision, notes, conditions)
+        also = _apply_decision(desk, shared, decision, notes)
         status = "active" if decision == "approved" else None
         draft = RecordGiven(id=id_, status=status, fields={})
         return (await pool.records.by(desk.me.id, also).save([draft])).records[0].record
 
 
-async def _reviewed(
+async def _review_proposal(
     desk: Desk,
     pool: Memory,
     record: Record,
@@ -325,7 +344,7 @@ async def _reviewed(
     notes: str,
     conditions: Sequence[str],
 ) -> Record:
-    """Decide on a proposal: its state, its review, who approved it and who hears of it, in one transaction."""
+    """Write a proposal's state, review, reviewer and notifications in one transaction."""
     done: dict[str, JSON] = {
         "review_decision": decision,
         "review_notes": notes,
@@ -341,15 +360,16 @@ async def _reviewed(
         relations=(RelationGiven("APPROVED_BY", agent_id(desk.squad, desk.me.id), fields),),
     )
     reviewed = pool.records.by(desk.me.id, is_system=True).saving(draft)
-    by = pool.records.by(desk.me.id, reviewed, _decided(desk, pool_record, decision, notes))
+    by = pool.records.by(desk.me.id, reviewed, _apply_decision(desk, pool_record, decision, notes))
     await by.move(record.id, decision, expected="pending_approval", why=notes)
     return (await pool.records.get([record.id]))[0]
 
 
-def _decided(desk: Desk, shared: PoolRecord, decision: Decision, notes: str) -> Also:
-    """Take a copy through the gate and tell of it, in the decision's own transaction.
+def _apply_decision(desk: Desk, shared: PoolRecord, decision: Decision, notes: str) -> Also:
+    """Return a hook that moves a copy through the gate and queues notifications.
 
-    Of many decisions at once one is written; the others raise StoreConflict.
+    It runs in the decision's transaction. Of several simultaneous decisions one is written; the
+    others raise StoreConflict.
     """
 
     def also(rows: RecordRows, saved: Sequence[Saved]) -> None:
