@@ -1,4 +1,4 @@
-"""Calendars: the ICS files and addresses that an entity's settings name, read for a stretch of time."""
+"""Calendars: reading the ICS files and URLs of an entity's settings for a period of time."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from pps.records.agenda import Agenda
 from pps.records.work_hours import WorkHours
 
 MOST_BYTES = 10_000_000
-"""Of one file or address."""
+"""Largest size of one file or URL."""
 FETCH_S = 5.0
 REFRESH_S = 900.0
-"""How long a fetched calendar is used, and one that takes too long to read is left alone."""
+"""How long a fetched calendar is used, and how long a slow one is not read again."""
 RETRY_S = 60.0
-"""How long an address that failed is left alone."""
-_HOPS = 3
-_KEPT_READINGS = 64
-_INNER = (ip_network("64:ff9b::/96"), ip_network("2002::/16"))
-"""IPv6 that stands for an IPv4 address, which may be one of this machine's net."""
+"""How long a URL that failed is not fetched again."""
+_MOST_HOPS = 3
+_MOST_READINGS = 64
+_EMBEDDED_IPV4 = (ip_network("64:ff9b::/96"), ip_network("2002::/16"))
+"""IPv6 networks that embed IPv4 addresses, which may belong to this machine's network."""
 
 Address = IPv4Address | IPv6Address
 Reachable = Callable[[Address], bool]
@@ -43,9 +43,10 @@ class Calendars(WorkHours):
     """The calendars that one entity's settings name.
 
     Args:
-        base: The folder that relative paths of files begin at.
-        reachable: Which addresses may be asked; a test's own server is on none that may.
-        zone: The entity's, where the calendars' settings name none.
+        base: The folder for relative paths of files.
+        reachable: Returns whether an address may be connected to; ``is_public`` by default. Tests
+            pass their own, because their server is local.
+        zone: The entity's zone, used if the calendars' settings name none.
     """
 
     def __init__(
@@ -67,17 +68,17 @@ class Calendars(WorkHours):
     def of(
         cls, settings: Settings, own: Mapping[str, object], folder: Path, zone: tzinfo = UTC
     ) -> Calendars:
-        """Return the calendars of an entity: the settings', but for what it sets itself.
+        """Return an entity's calendars: the installation's settings, overridden by its own.
 
-        Its files begin beside it.
+        Relative paths of its own files start at its folder.
         """
         merged = CalendarSettings.model_validate({**settings.calendar.model_dump(), **own})
         return cls(merged, folder if "files" in own else settings.home, zone=zone)
 
     async def agenda(self, start: datetime, end: datetime) -> Agenda:
-        """Return what all calendars together say of a time.
+        """Return the events of all calendars in a period, and their problems.
 
-        One that cannot be read is a problem, not an empty one.
+        A calendar that cannot be read is reported as a problem, never as empty.
         """
         files = [self._of_file(path, start, end) for path in self._settings.files]
         urls = [
@@ -111,7 +112,7 @@ class Calendars(WorkHours):
         return await self._read(body, path.name, state, start, end)
 
     async def _of_url(self, number: int, url: str, start: datetime, end: datetime) -> Agenda:
-        """Read an address; the one fetched last stands in for one that cannot be reached, and that is said."""
+        """Read a URL; if it cannot be fetched, use the last copy and report that as a problem."""
         name = f"urls[{number}]"
         known = self._fetched.get(url)
         moment = time.monotonic()
@@ -155,7 +156,7 @@ class Calendars(WorkHours):
     async def _read(
         self, data: bytes, name: str, state: tuple[object, ...], start: datetime, end: datetime
     ) -> Agenda:
-        """Read a calendar, or return what was read of the same state and time before."""
+        """Read a calendar, or return the earlier reading of the same content and period."""
         key = (*state, start, end)
         reading = self._readings.pop(key, None)
         if reading is None:
@@ -181,16 +182,20 @@ class Calendars(WorkHours):
                 return too_long
             reading = Agenda(read.events, (*broken, *read.problems))
         self._readings[key] = reading
-        while len(self._readings) > _KEPT_READINGS:
+        while len(self._readings) > _MOST_READINGS:
             self._readings.popitem(last=False)
         return reading
 
 
 def is_public(address: Address) -> bool:
-    """Tell whether an address lies outside: not this machine's, nor of its net, nor of no host at all."""
+    """Return whether an address is on the Internet: not local, private, multicast or reserved."""
     if isinstance(address, IPv6Address) and address.ipv4_mapped:
         return is_public(address.ipv4_mapped)
-    if not address.is_global or address.is_multicast or any(address in inner for inner in _INNER):
+    if (
+        not address.is_global
+        or address.is_multicast
+        or any(address in inner for inner in _EMBEDDED_IPV4)
+    ):
         return False
     kind = socket.AF_INET if address.version == 4 else socket.AF_INET6
     try:
@@ -202,16 +207,16 @@ def is_public(address: Address) -> bool:
 
 
 async def fetch(url: str, reachable: Reachable) -> bytes:
-    """Return what lies at an address; it is asked at the very address that was checked.
+    """Fetch a URL, connecting to exactly the address that was checked.
 
     Raises:
-        ValueError: It is no http address, lies on this machine or its net, is too large, or leads
+        ValueError: It is no http URL, is on this machine or its network, is too large, or redirects
             to another host.
         OSError, httpx.HTTPError: It cannot be reached.
     """
     target = httpx.URL(re.sub(r"^webcals?:", "https:", url.strip()))
     host = target.host
-    for _ in range(_HOPS):
+    for _ in range(_MOST_HOPS):
         if target.scheme not in ("http", "https") or not target.host:
             raise ValueError("is no http or https address")
         if target.host != host:
@@ -222,7 +227,7 @@ async def fetch(url: str, reachable: Reachable) -> bytes:
             "Accept": "text/calendar",
             "Accept-Encoding": "identity",
         }
-        # The address is asked itself, so that a name cannot answer otherwise at the second look.
+        # Connect to the address itself: a second lookup of the name could give another one.
         address_url = target.copy_with(host=str(address))
         options = {"sni_hostname": target.host}
         async with (

@@ -1,4 +1,4 @@
-"""The feature ``calendar``: the events of calendars count for a workload, and the days can be asked for."""
+"""The feature ``calendar``: calendars count in workloads, and a tool returns the days ahead."""
 
 from __future__ import annotations
 

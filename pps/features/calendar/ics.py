@@ -1,7 +1,6 @@
-"""ICS files: when they say that somebody is busy.
+"""Reading of ICS texts: the times at which their events make somebody busy.
 
-Their text is data from outside: it is shown beside a workload, never obeyed and never kept as
-memory.
+The text comes from outside: it is shown beside a workload, and never obeyed or stored as memory.
 """
 
 from __future__ import annotations
@@ -23,9 +22,9 @@ from pps.core.text import first_line
 from pps.features.calendar.ics_lines import is_declined, normalised, zone_named
 from pps.records.agenda import Agenda, Busy
 
-_RECURS = 20_000
-"""Most times of one event that are counted from its first: 54 years of every day."""
-_PROBLEMS = 20
+_MOST_RECURRENCES = 20_000
+"""Most recurrences of one event, counted from its first: 54 years of a daily event."""
+_MOST_PROBLEMS = 20
 _LONGEST_TITLE = 200
 _LONGEST_ZONE = 50_000
 
@@ -35,25 +34,28 @@ _OWNER = re.compile(r"^X-WR-CALNAME:\s*([^\s@:]+@[^\s@:]+)\s*$", re.I | re.M)
 _TZID = re.compile(r"^TZID(?:;[^:]*)?:(.*?)\s*$", re.I | re.M)
 _RANGE = re.compile(r"^(RECURRENCE-ID[^:]*?);RANGE=THISANDFUTURE([^:]*:.*)$", re.I)
 _FOLD = re.compile(r"\r?\n[ \t]")
-_NEEDED = re.compile(
-    r"(?:UID|DTSTART|DTEND|DURATION|RRULE|RDATE|EXDATE|RECURRENCE-ID|STATUS|TRANSP|SUMMARY)(?=[;:])",
+_NEEDED_PROPERTIES = re.compile(
+    r"(?:UID|DTSTART|DTEND|DURATION|RRULE|RDATE|EXDATE|RECURRENCE-ID|STATUS|TRANSP|SUMMARY)"
+    r"(?=[;:])",
     re.I,
 )
 _DAY_OF = re.compile(
-    r"^(DTSTART|DTEND)(?:;[^:\r\n]*)?:(\d{4}(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01]))(?:T\d{6}Z?)?\r?$",
+    r"^(DTSTART|DTEND)(?:;[^:\r\n]*)?"
+    r":(\d{4}(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01]))(?:T\d{6}Z?)?\r?$",
     re.I | re.M,
 )
 _MALFORMED = (CalendarError, ValueError, TypeError, ArithmeticError, LookupError, AttributeError)
-"""What the library raises of a text that is no calendar."""
+"""Exceptions that the library raises for malformed texts."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Block:
-    """What stands between an event's edges, and the line on which it begins, from 1.
+    """The text between an event's BEGIN and END.
 
     Attributes:
-        is_range: It changes one time of a series and all that follow.
-        is_declined: Whose calendar it is declined it.
+        line: The line of BEGIN, from 1.
+        is_range: It changes one time of a series and all following times.
+        is_declined: The calendar's owner declined it.
     """
 
     line: int
@@ -64,7 +66,7 @@ class _Block:
 
 @dataclass(frozen=True, slots=True)
 class _Future:
-    """A change of one time of a series and of all that follow: RECURRENCE-ID;RANGE=THISANDFUTURE."""
+    """A change of a series from one time on: RECURRENCE-ID;RANGE=THISANDFUTURE."""
 
     since: datetime | date
     shift: timedelta
@@ -74,13 +76,17 @@ class _Future:
 
 
 def read_ics(text: str, source: str, start: datetime, end: datetime, zone: tzinfo) -> Agenda:
-    """Return what an ICS text says of a stretch of time; what is broken in it is named by its line.
+    """Return the busy times of an ICS text in a period, and its problems with their lines.
 
-    ``source`` is its name for that. Days, and hours without a zone (floating ones), are those of
-    ``zone``.
+    Args:
+        text: The ICS text.
+        source: Its name in problems.
+        start: The beginning of the period.
+        end: The end of the period, excluded.
+        zone: Zone of whole days and of floating times.
     """
     problems: list[str] = []
-    blocks, frame = _cut(text, source, problems)
+    blocks, frame = _split(text, source, problems)
     own_zones = frozenset(_TZID.findall("\n".join(frame)))
     named = _OWNER.search(text)
     owner = named[1] if named else ""
@@ -98,7 +104,7 @@ def read_ics(text: str, source: str, start: datetime, end: datetime, zone: tzinf
             events.append((line, event))
     ranged = {block.line for block in blocks if block.is_range}
     moved = {
-        (event.uid, _instant(event, zone))
+        (event.uid, _replaced_instant(event, zone))
         for line, event in events
         if event.recurrence_id and line not in ranged
     }
@@ -114,10 +120,10 @@ def read_ics(text: str, source: str, start: datetime, end: datetime, zone: tzinf
                     all_day = not isinstance(event.dtstart, datetime)
                     busies.append(Busy(begin, stop, all_day, first_line(title)[:_LONGEST_TITLE]))
         except _MALFORMED as error:
-            problems.append(f"{source}:{line}: {_why(error)}")
+            problems.append(f"{source}:{line}: {_error_text(error)}")
     busies.sort(key=lambda busy: (busy.start, busy.end, busy.title))
-    if len(problems) > _PROBLEMS:
-        problems[_PROBLEMS:] = [f"{source}: {len(problems) - _PROBLEMS} more like these"]
+    if len(problems) > _MOST_PROBLEMS:
+        problems[_MOST_PROBLEMS:] = [f"{source}: {len(problems) - _MOST_PROBLEMS} more like these"]
     return Agenda(tuple(busies), tuple(problems))
 
 
@@ -134,10 +140,7 @@ def _readable(
     zone: tzinfo,
     problems: list[str],
 ) -> _Block:
-    """Return an event's block with its lines as the library reads them.
-
-    What was guessed is told.
-    """
+    """Normalise an event's lines for the library, and add guesses to the problems."""
     lines = _needed(block.text)
     is_range = any(_RANGE.match(line) for line in lines)
     text, guessed = normalised([_RANGE.sub(r"\1\2", line) for line in lines], own_zones, zone)
@@ -147,10 +150,10 @@ def _readable(
 
 
 def _futures(events: Sequence[Event], zone: tzinfo) -> dict[str, list[_Future]]:
-    """Return by series the changes that hold from one of its times on, the earliest first."""
+    """Return UID of a series → its changes that apply from a time on, the earliest first."""
     futures: dict[str, list[_Future]] = {}
     for event in events:
-        since = _instant(event, zone)
+        since = _replaced_instant(event, zone)
         span = event.timespan_of(zone)
         if isinstance(since, datetime):
             shift = span.start.astimezone(UTC) - since
@@ -171,12 +174,13 @@ def _futures(events: Sequence[Event], zone: tzinfo) -> dict[str, list[_Future]]:
 
 
 def _own_zone(text: str, source: str, problems: list[str]) -> list[str]:
-    """Return the line of the calendar's own zone, by its IANA name.
+    """Return the line with the calendar's own zone, under its IANA name, if it has one.
 
-    A zone that nobody knows is told.
+    An unknown zone is added to the problems.
     """
     match = _OWN_ZONE.search(text)
-    if match is None or not (name := match[1].strip()):
+    name = match[1].strip() if match else ""
+    if not name:
         return []
     zone = zone_named(name)
     if isinstance(zone, ZoneInfo):
@@ -185,8 +189,8 @@ def _own_zone(text: str, source: str, problems: list[str]) -> list[str]:
     return []
 
 
-def _cut(text: str, source: str, problems: list[str]) -> tuple[list[_Block], list[str]]:
-    """Return the events of a text and, as their frame, its time zones and the calendar's own zone."""
+def _split(text: str, source: str, problems: list[str]) -> tuple[list[_Block], list[str]]:
+    """Split a text into its events and their frame: time zones and the calendar's own zone."""
     blocks: list[_Block] = []
     frame = _own_zone(text, source, problems)
     name = ""
@@ -203,7 +207,7 @@ def _cut(text: str, source: str, problems: list[str]) -> tuple[list[_Block], lis
             if component == "VEVENT":
                 blocks.append(_Block(began, body))
             else:
-                frame.append(f"BEGIN:VTIMEZONE{_zone(body)}END:VTIMEZONE")
+                frame.append(f"BEGIN:VTIMEZONE{_with_single_observances(body)}END:VTIMEZONE")
             name = ""
         elif edge["edge"].upper() == "BEGIN":
             if name:
@@ -218,22 +222,20 @@ def _cut(text: str, source: str, problems: list[str]) -> tuple[list[_Block], lis
     return blocks, frame
 
 
-def _zone(body: str) -> str:
-    """Return a time zone in which what began once and never recurs says so: the library overlooks it otherwise."""
+def _with_single_observances(body: str) -> str:
+    """Add a rule with COUNT=1 to a zone's observances without a rule.
 
-    def once(match: re.Match[str]) -> str:
-        recurs = re.search(r"^R(RULE|DATE)[;:]", match[2], re.I | re.M)
-        return (
-            match[0]
-            if recurs
-            else f"BEGIN:{match[1]}\nRRULE:FREQ=YEARLY;COUNT=1{match[2]}END:{match[1]}"
-        )
+    The library ignores an observance that has none.
+    """
 
-    return (
-        body
-        if len(body) > _LONGEST_ZONE
-        else re.sub(r"(?is)BEGIN:(STANDARD|DAYLIGHT)(.*?)END:\1", once, body)
-    )
+    def add_rule(match: re.Match[str]) -> str:
+        if re.search(r"^R(RULE|DATE)[;:]", match[2], re.I | re.M):
+            return match[0]
+        return f"BEGIN:{match[1]}\nRRULE:FREQ=YEARLY;COUNT=1{match[2]}END:{match[1]}"
+
+    if len(body) > _LONGEST_ZONE:
+        return body
+    return re.sub(r"(?is)BEGIN:(STANDARD|DAYLIGHT)(.*?)END:\1", add_rule, body)
 
 
 def _unfolded(body: str) -> list[str]:
@@ -241,22 +243,22 @@ def _unfolded(body: str) -> list[str]:
 
 
 def _needed(body: str) -> list[str]:
-    """Return the lines of an event that say when it is and what it is called, without its alarms."""
+    """Return the lines of an event with its times and title, without those of its alarms."""
     lines: list[str] = []
     depth = 0
     for line in _unfolded(body):
         start = line[:6].upper()
         depth += start == "BEGIN:"
-        if not depth and _NEEDED.match(line):
+        if not depth and _NEEDED_PROPERTIES.match(line):
             lines.append(line)
         depth -= start.startswith("END:")
     return lines
 
 
 def _may_fall(text: str, first: str, last: str) -> bool:
-    """Tell, by the days in its text alone, whether an event may fall between two days.
+    """Return whether an event may fall between two days, from the dates in its text alone.
 
-    When in doubt, it may.
+    In doubt, return True.
     """
     days = {name.upper(): day for name, day in _DAY_OF.findall(text)}
     upper = text.upper()
@@ -270,37 +272,38 @@ def _may_fall(text: str, first: str, last: str) -> bool:
 def _parsed(
     blocks: Sequence[_Block], frame: Sequence[str], source: str, problems: list[str]
 ) -> Iterator[tuple[int, Event]]:
-    """Yield the events with their lines.
+    """Yield line and event for each block.
 
-    One that the library refuses is named, by halving until it is found.
+    If the library refuses the blocks, they are halved until the malformed event is isolated and
+    added to the problems.
     """
     if not blocks:
         return
     try:
-        events = _library(blocks, frame)
+        events = _parse_events(blocks, frame)
     except _MALFORMED as error:
         if len(blocks) > 1:
             half = len(blocks) // 2
             yield from _parsed(blocks[:half], frame, source, problems)
             yield from _parsed(blocks[half:], frame, source, problems)
-        elif frame:  # a broken time zone breaks none of the events that do without it
+        elif frame:  # a malformed zone must not lose the events that do not use it
             yield from _parsed(blocks, (), source, problems)
         else:
-            problems.append(f"{source}:{blocks[0].line}: {_why(error)}")
+            problems.append(f"{source}:{blocks[0].line}: {_error_text(error)}")
         return
     yield from zip((block.line for block in blocks), events, strict=True)
 
 
-def _library(blocks: Sequence[_Block], frame: Sequence[str]) -> list[Event]:
+def _parse_events(blocks: Sequence[_Block], frame: Sequence[str]) -> list[Event]:
     inner = "\n".join(f"BEGIN:VEVENT\n{block.text}\nEND:VEVENT" for block in blocks)
     text = "\n".join(["BEGIN:VCALENDAR", "VERSION:2.0", "PRODID:-", *frame, inner, "END:VCALENDAR"])
     calendars: list[Calendar] = CalendarStream.from_ics(text).calendars
     return calendars[0].events
 
 
-def _instant(event: Event, zone: tzinfo) -> datetime | date:
-    """Return which time of an event that recurs this one takes the place of."""
-    assert event.recurrence_id is not None  # noqa: S101 - asked before
+def _replaced_instant(event: Event, zone: tzinfo) -> datetime | date:
+    """Return the time of a recurring event that this changed event replaces."""
+    assert event.recurrence_id is not None  # noqa: S101 - callers check it
     value = type(event.recurrence_id).to_value(event.recurrence_id)
     if not isinstance(value, datetime):
         return value
@@ -317,7 +320,7 @@ def _times(
     moved: set[tuple[str, datetime | date]],
     futures: Sequence[_Future],
 ) -> Iterator[tuple[datetime, datetime, str]]:
-    """Yield each time of an event that begins before ``end``, with what it is called then."""
+    """Yield begin, end and title for each time of an event that begins before ``end``."""
     title = event.summary or ""
     recurs = event.as_rrule()
     if recurs is None:
@@ -329,15 +332,18 @@ def _times(
     adapter = RecurAdapter(event, zone)
     earliest = min((change.shift for change in futures), default=timedelta(0))
     for count, when in enumerate(recurs):
-        if count == _RECURS:
-            raise ValueError(f"it recurs more than {_RECURS:,} times")
+        if count == _MOST_RECURRENCES:
+            raise ValueError(f"it recurs more than {_MOST_RECURRENCES:,} times")
         span = adapter.get(when).key
         if span.start + min(earliest, timedelta(0)) >= end:
             return
         instant = span.start.astimezone(UTC) if isinstance(when, datetime) else when
         if (event.uid, instant) in moved:
             continue
-        change = next((each for each in reversed(futures) if each.since <= instant), None)  # pyright: ignore[reportOperatorIssue]
+        change = None
+        for future in futures:  # the earliest first
+            if future.since <= instant:  # pyright: ignore[reportOperatorIssue]
+                change = future
         if change is None:
             yield span.start, span.end, title
         elif change.is_busy:
@@ -347,10 +353,8 @@ def _times(
             yield begins, begins + change.duration, change.title or title
 
 
-def _why(error: Exception) -> str:
-    """Return what is wrong in a line, without what the calendar says."""
+def _error_text(error: Exception) -> str:
+    """Return an error's message without the calendar's own texts."""
     text = str(error).rsplit("component: ", 1)[-1].removeprefix("Value error, ")
-    return (
-        shorten(first_line(re.sub(r"'[^']*'", "'…'", text)), 160, placeholder=" …")
-        or type(error).__name__
-    )
+    plain = first_line(re.sub(r"'[^']*'", "'…'", text))
+    return shorten(plain, 160, placeholder=" …") or type(error).__name__

@@ -1,4 +1,7 @@
-"""Reading ICS texts in a process of its own, which is ended when it takes too long: a rule may never yield a time."""
+"""Reading ICS texts in a child process, which is killed when it takes too long.
+
+A recurrence rule can make the library search without end for the next time.
+"""
 
 from __future__ import annotations
 
@@ -14,16 +17,13 @@ from zoneinfo import ZoneInfo
 from pps.records.agenda import Agenda, Busy
 
 READ_S = 15.0
-"""Most seconds that one text takes.
-
-10,000 events that recur take half of it on a loaded machine.
-"""
+"""Longest time for one text. 10,000 recurring events take half of it on a loaded machine."""
 
 
 async def read_apart(
     text: str, source: str, start: datetime, end: datetime, zone: ZoneInfo
 ) -> Agenda:
-    """Return what ``read_ics`` returns, or that the text could not be read.
+    """Run ``read_ics`` in a child process; a crash there becomes a problem of the agenda.
 
     Raises:
         TimeoutError: It took longer than ``READ_S``.
@@ -43,20 +43,19 @@ async def read_apart(
         return Agenda(problems=(f"{source}: could not be read, its events are not counted",))
     events, problems = json.loads(output)
     busy = (
-        Busy(datetime.fromisoformat(a), datetime.fromisoformat(b), days, title)
-        for a, b, days, title in events
+        Busy(datetime.fromisoformat(begin), datetime.fromisoformat(stop), all_day, title)
+        for begin, stop, all_day, title in events
     )
     return Agenda(tuple(busy), tuple(problems))
 
 
 def main() -> None:
-    """Read what is asked from the standard input and write what was found to the standard output."""
-    from pps.features.calendar.ics import (
-        read_ics,  # its library takes a tenth of a server's start, and is needed here alone
-    )
+    """Read the arguments as JSON from standard input and write the agenda as JSON."""
+    # Imported here alone, because its library would add a tenth to a server's start.
+    from pps.features.calendar.ics import read_ics
 
     text, source, start, end, key, most_s = json.load(sys.stdin.buffer)
-    last = Timer(most_s, os._exit, (1,))  # when the parent is gone and ends it no more
+    last = Timer(most_s, os._exit, (1,))  # in case the parent died and cannot kill this process
     last.daemon = True
     last.start()
     zone = ZoneInfo(key)

@@ -1,7 +1,8 @@
-"""Lines of ICS events as programs write them, put into the form that RFC 5545 and its library ask for.
+"""Normalisation of the lines of ICS events to RFC 5545, as the library requires.
 
-Outlook names zones as Windows does, Thunderbird and Evolution put a prefix before the IANA name, others write
-"GMT+0100"; UNTIL comes as a date, in UTC or in local time, whatever DTSTART is; rules have empty parts.
+Outlook uses Windows' names of zones, Thunderbird and Evolution put a prefix before the IANA name,
+and others write "GMT+0100". UNTIL comes as a date, in UTC or in local time whatever type DTSTART
+has. Rules have empty parts.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ _LINE = re.compile(r"^([A-Za-z-]+)((?:;[^:\";]+(?:=(?:\"[^\"]*\"|[^:;\"]*))?)*):
 _PARAMETER = re.compile(r";([^=;:]+)=(\"[^\"]*\"|[^:;\"]*)")
 _OFFSET = re.compile(r"(?:GMT|UTC)?\s*([+-])(\d{1,2}):?(\d{2})?", re.IGNORECASE)
 _SHOWN_ZONE = re.compile(r"\((?:GMT|UTC)([+-]\d{1,2}:\d{2})?\)\s*(.+)", re.IGNORECASE)
-"""A zone as Outlook shows it to people: "(UTC+01:00) Amsterdam, Berlin"."""
+"""A zone in Outlook's display form: "(UTC+01:00) Amsterdam, Berlin"."""
 _UNQUOTED = re.compile(
     r"^([A-Z-]+(?:;[^:\"]*)?;TZID=)([^\":;]*:[^\"]*):((?:\d{8}(?:T\d{6}Z?)?,?)+)$", re.IGNORECASE
 )
@@ -37,7 +38,7 @@ class Property:
     value: str
 
     def parameter(self, name: str) -> str:
-        """Return a parameter's value without quotes; empty when it is not there."""
+        """Return a parameter's value without quotes, or an empty text."""
         return next((value for key, value in self.parameters if key.upper() == name), "")
 
     def without(self, *names: str) -> Property:
@@ -53,7 +54,7 @@ class Property:
 
 
 def read_property(line: str) -> Property | None:
-    """Return the property of an unfolded line; None for a line that is none."""
+    """Parse an unfolded line; None if it is no property."""
     match = _LINE.match(_UNQUOTED.sub(r'\1"\2":\3', line))
     if match is None:
         return None
@@ -65,13 +66,13 @@ def read_property(line: str) -> Property | None:
 
 @cache
 def _iana_names() -> dict[str, str]:
-    """Return lower-case name → name of each zone."""
+    """Return lower-case name → name for all zones."""
     return {name.lower(): name for name in available_timezones()}
 
 
 @cache
 def _iana_cities() -> dict[str, list[str]]:
-    """Return lower-case city → the zones that are named after it."""
+    """Return lower-case city → the zones named after it."""
     cities: dict[str, list[str]] = {}
     for name in sorted(available_timezones()):
         cities.setdefault(name.rsplit("/", 1)[-1].replace("_", " ").lower(), []).append(name)
@@ -80,11 +81,11 @@ def _iana_cities() -> dict[str, list[str]]:
 
 @lru_cache(maxsize=256)
 def zone_named(name: str) -> tzinfo | None:
-    """Return the time zone that a TZID stands for; None when nobody knows it.
+    """Return the time zone of a TZID, or None if it is unknown.
 
-    Known are IANA names in any case, also behind a prefix as in
-    "/mozilla.org/20050126_1/Europe/Berlin", the names of Windows, what Outlook shows for them
-    ("(UTC+01:00) Amsterdam, Berlin"), and offsets such as "GMT+0100".
+    Known are IANA names in any case, with or without a prefix such as "/mozilla.org/20050126_1/",
+    Windows' names, Outlook's display names ("(UTC+01:00) Amsterdam, Berlin"), and offsets such as
+    "GMT+0100".
     """
     plain = name.strip().strip('"')
     parts = [part for part in plain.split("/") if part]
@@ -92,10 +93,12 @@ def zone_named(name: str) -> tzinfo | None:
         candidate = "/".join(parts[start:]).lower()
         if candidate in _iana_names():
             return ZoneInfo(_iana_names()[candidate])
-    if windows := _WINDOWS.get(plain.casefold()):
-        return ZoneInfo(windows)
-    if match := _SHOWN_ZONE.fullmatch(plain.replace("\\,", ",")):
-        return _zone_of_cities(match[1] or "+00:00", match[2].split(","))
+    windows_zone = _WINDOWS.get(plain.casefold())
+    if windows_zone:
+        return ZoneInfo(windows_zone)
+    display_name = _SHOWN_ZONE.fullmatch(plain.replace("\\,", ","))
+    if display_name:
+        return _zone_of_cities(display_name[1] or "+00:00", display_name[2].split(","))
     offset = _OFFSET.fullmatch(plain)
     if offset and int(offset[2]) <= 14:
         away = timedelta(hours=int(offset[2]), minutes=int(offset[3] or 0))
@@ -104,9 +107,9 @@ def zone_named(name: str) -> tzinfo | None:
 
 
 def _zone_of_cities(offset: str, cities: Sequence[str]) -> tzinfo | None:
-    """Return the zone of the first city with this offset in winter or summer.
+    """Return the zone of the first city that has this offset in winter or summer.
 
-    Else the offset as a zone.
+    If no city has it, return the offset itself as a zone.
     """
     fixed = zone_named(f"UTC{offset}")
     winter, summer = (datetime(2026, month, 15, tzinfo=UTC) for month in (1, 7))
@@ -122,18 +125,21 @@ def _zone_of_cities(offset: str, cities: Sequence[str]) -> tzinfo | None:
 def normalised(
     lines: Sequence[str], own_zones: Collection[str], reader: tzinfo
 ) -> tuple[list[str], list[str]]:
-    """Return an event's lines in the form of RFC 5545, and what had to be guessed.
+    """Return an event's lines in the form of RFC 5545, and messages about guesses.
 
     Args:
-        lines: Unfolded.
-        own_zones: The TZIDs that the file itself defines; they are left as they are.
-        reader: Whose zone times have whose own is unknown.
+        lines: The unfolded lines.
+        own_zones: TZIDs that the file itself defines; they are left as they are.
+        reader: Zone of times with an unknown TZID.
     """
     guessed: list[str] = []
-    properties = [read for line in lines if (read := read_property(line))]
     zoned: list[Property] = []
-    for each in properties:
-        if each.name in _ZONED and (name := each.parameter("TZID")) and name not in own_zones:
+    for line in lines:
+        each = read_property(line)
+        if each is None:
+            continue
+        name = each.parameter("TZID") if each.name in _ZONED else ""
+        if name and name not in own_zones:
             zone = zone_named(name)
             if zone is None:
                 guessed.append(f"time zone {name[:60]!r} is unknown: read as your own")
@@ -156,14 +162,18 @@ def normalised(
         else:
             normal.append(each)
     if start and not has_rule and any(each.name == "RDATE" for each in normal):
-        normal.append(replace(start, name="RDATE"))  # the first time is one of the times
+        normal.append(replace(start, name="RDATE"))  # RFC 5545 counts DTSTART as a time too
     return [each.text() for each in normal], guessed
 
 
 def is_declined(lines: Sequence[str], owner: str) -> bool:
-    """Tell whether the calendar's owner declined an event, or everybody who was invited did.
+    """Return whether the calendar's owner declined an event.
 
-    ``owner`` is an address, or empty where the file does not say whose it is.
+    If the owner is not among the attendees, return whether all attendees declined.
+
+    Args:
+        lines: The event's unfolded lines.
+        owner: The owner's address, or empty if the file does not state it.
     """
     answers: dict[str, bool] = {}
     for line in lines:
@@ -177,7 +187,7 @@ def is_declined(lines: Sequence[str], owner: str) -> bool:
 
 
 def _in_zone(each: Property, zone: tzinfo) -> Property:
-    """Return a property with times of a zone: by its IANA name, or in UTC where it has none."""
+    """Put a property's times into a zone, by its IANA name or, if it has none, as UTC."""
     plain = each.without("TZID")
     if isinstance(zone, ZoneInfo):
         return replace(plain, parameters=(*plain.parameters, ("TZID", zone.key)))
@@ -194,21 +204,21 @@ def _to_utc(value: str, zone: tzinfo) -> str:
 
 
 def _rule(value: str, start: Property | None, reader: tzinfo) -> str:
-    """Return a rule without empty parts, its UNTIL of the type that DTSTART asks for.
+    """Return a rule without empty parts and with UNTIL in the type that DTSTART requires.
 
-    Empty for no rule.
+    Return an empty text if it has no FREQ.
     """
     parts = [part.split("=", 1) for part in value.split(";") if "=" in part]
-    rule = {key.strip().upper(): of.strip().upper() for key, of in parts if of.strip()}
+    rule = {key.strip().upper(): text.strip().upper() for key, text in parts if text.strip()}
     if "FREQ" not in rule:
         return ""
     if start and "UNTIL" in rule:
         rule["UNTIL"] = _until(rule["UNTIL"], start, reader)
-    return ";".join(f"{key}={of}" for key, of in rule.items())
+    return ";".join(f"{key}={text}" for key, text in rule.items())
 
 
 def _until(until: str, start: Property, reader: tzinfo) -> str:
-    """Return an UNTIL as a date for a date, in UTC for a time of a zone, floating for a floating one."""
+    """Return UNTIL in the type of DTSTART: a date, a time in UTC, or a floating time."""
     if start.parameter("VALUE").upper() == "DATE" or len(start.value) == 8:
         return until[:8]
     name = start.parameter("TZID")

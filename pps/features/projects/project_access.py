@@ -1,4 +1,4 @@
-"""Which folders lead to a memory, and who may reach those of projects: mapped folders and routers, for the owner."""
+"""Operations of the owner on mapped folders and on routers, which reach projects' memories."""
 
 from __future__ import annotations
 

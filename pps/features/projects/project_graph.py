@@ -273,9 +273,10 @@ class NodeHits:
 
 @dataclass(frozen=True, slots=True)
 class GraphNodeView:
-    """A node of a look; ``hops`` is its distance from the node asked about, or its place on the path.
+    """A node of a graph view; ``content`` and ``created_at`` are as in ``NodeHit``.
 
-    ``content`` and ``created_at`` as in ``NodeHit``.
+    Attributes:
+        hops: Distance from the requested node, or position on the path.
     """
 
     id: str
@@ -317,7 +318,7 @@ class GraphView:
 
 
 def node_hit(hit: Hit, item: Node, text: Turn | None) -> NodeHit:
-    """Return the view of a node that was found, with the text that makes it a record."""
+    """Return the view of a hit; a record also has its text."""
     signals = {name: round(value, 4) for name, value in hit.signals.items()}
     return NodeHit(
         item.uuid,

@@ -247,7 +247,7 @@ def _event(node: shapes.GraphNode) -> EventOptions:
 
 
 def _reference(node: shapes.GraphNode) -> str:
-    """Return what a node says, in short: the same node of a call that is made again has the same."""
+    """Return a digest of a node's content, so that a repeated call finds the same node."""
     digested = json.dumps(
         [node.title, node.content, node.node_type, sorted(node.tags)], ensure_ascii=False
     )

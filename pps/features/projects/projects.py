@@ -1,4 +1,4 @@
-"""A router's view of the registry: projects inside its roots, and nothing that tells of another."""
+"""A router's view of the registry: the projects inside its roots and no trace of others."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from pps.memory import Memory
 
 @dataclass(frozen=True, slots=True)
 class Vault:
-    """A project and how much is known of it.
+    """A project and the size of its memory.
 
-    ``error`` is set, and the counts are None, when it cannot be opened.
+    If the memory cannot be opened, ``error`` is set and the counts are None.
     """
 
     id: str
@@ -53,17 +53,17 @@ class Claimed:
 class Projects:
     """The projects that one router reaches.
 
-    What it does not reach reads exactly as what is not there.
+    A project outside its roots gives the same errors as one that does not exist.
+
+    Attributes:
+        named: Name of the entity that was acted on, as the router knows it; empty for none or
+            several.
     """
 
     def __init__(self, app: App, router: Router) -> None:
         self._app = app
         self._router = router
         self.named = ""
-        """The entity that was acted on, by the name that the router knows it by.
-
-        Empty for none or several.
-        """
         self.redacts = app.settings.redaction == "on"
 
     def redacted(self, text: str) -> str:
@@ -71,82 +71,83 @@ class Projects:
 
     @contextlib.asynccontextmanager
     async def memory(self, project: str, *, create: bool = False) -> AsyncGenerator[Memory]:
-        """Lend the memory of a project; ``create`` makes one where the router may.
+        """Open the memory of a project; with ``create``, make it if the router may.
 
         Raises:
             InvalidRequest: The path is not absolute.
-            NotFound: Outside the roots, without a memory, or archived.
+            NotFound: The project is outside the roots, has no memory, or is archived.
         """
-        entity = await asyncio.to_thread(self._entity, project, create)
-        self.named = self._told(entity.name, entity, project)
+        entity = await asyncio.to_thread(self._find_entity, project, create)
+        self.named = self._with_folder_name(entity.name, entity, project)
         try:
             async with self._app.memory(entity) as memory:
                 yield memory
         except UnknownEntity:
             raise NotFound("project") from None
         except PPSError as error:
-            error.map_texts(lambda text: self._told(text, entity, project))
+            error.map_texts(lambda text: self._with_folder_name(text, entity, project))
             raise
 
     @contextlib.asynccontextmanager
     async def memory_of(self, path: str) -> AsyncGenerator[Memory]:
-        """Lend the memory of the longest mapped folder, inside the roots, that is or holds a path.
+        """Open the memory of the longest mapped folder inside the roots that contains a path.
 
-        None is made.
-
-        Raises: As ``memory``.
+        No memory is made. Raises as ``memory``.
         """
-        async with self.memory(await asyncio.to_thread(self._holding, path)) as memory:
+        async with self.memory(await asyncio.to_thread(self._mapped_folder, path)) as memory:
             yield memory
 
     async def tasks(self, project: str, *, create: bool = False) -> Tasks:
         """Return the tasks of a project; raises as ``memory``."""
-        entity = await asyncio.to_thread(self._entity, project, create)
-        self.named = self._told(entity.name, entity, project)
+        entity = await asyncio.to_thread(self._find_entity, project, create)
+        self.named = self._with_folder_name(entity.name, entity, project)
         return Tasks(await asyncio.to_thread(self._folder, entity))
 
     async def vaults(self) -> list[Vault]:
-        """Return every project inside the roots that has a memory, the newest first."""
+        """Return all projects inside the roots that have a memory, the newest first."""
         on_server = any(entry.store == "postgresql" for entry in self._app.registry.list())
         database = await self._app.database() if on_server else None
-        return await asyncio.to_thread(self._vaults, database)
+        return await asyncio.to_thread(self._count_vaults, database)
 
-    def _vaults(self, database: Database | None) -> list[Vault]:
-        """Count from files and rows: to open every memory would close those that are in use."""
+    def _count_vaults(self, database: Database | None) -> list[Vault]:
+        """Count without opening the memories, which would close others that are in use."""
         routes = self._app.registry.routes.list(self._router.roots)
         newest = sorted(routes, key=lambda route: route.created_at, reverse=True)
-        return [self._counted(route, database) for route in newest if not route.archived]
+        return [self._vault(route, database) for route in newest if not route.archived]
 
     async def claim(
         self, project: str | None, runner: str, lease_s: int, agent: str
     ) -> Claimed | None:
-        """Give a runner the task that has waited longest, of one project or of all inside the roots."""
-        entity = (
-            await asyncio.to_thread(self._entity, project, False) if project is not None else None
-        )
-        return await asyncio.to_thread(self._claim, entity, runner, lease_s, agent)
+        """Claim the task that has waited longest, of one project or of all inside the roots."""
+        entity = None
+        if project is not None:
+            entity = await asyncio.to_thread(self._find_entity, project, False)
+        return await asyncio.to_thread(self._claim_first, entity, runner, lease_s, agent)
 
-    def _claim(
+    def _claim_first(
         self, entity: EntityId | None, runner: str, lease_s: int, agent: str
     ) -> Claimed | None:
-        for path, tasks in self._waiting(entity, agent):
+        for path, tasks in self._waiting_tasks(entity, agent):
             task = tasks.claim(runner, lease_s, agent)
             if task is not None:
                 return Claimed(path, task)
         return None
 
-    def _waiting(self, entity: EntityId | None, agent: str) -> Sequence[tuple[str, Tasks]]:
-        """Return the projects with a task for the agent, the one that waits longest first."""
+    def _waiting_tasks(self, entity: EntityId | None, agent: str) -> Sequence[tuple[str, Tasks]]:
+        """Return path and tasks of projects with a task for the agent, longest waiting first."""
         routes = self._app.registry.routes.list(self._router.roots)
         paths = {route.entity: route.path for route in reversed(routes) if not route.archived}
         wanted = paths if entity is None else {entity: paths[entity]}
-        all_tasks = [(path, Tasks(self._folder(entity))) for entity, path in wanted.items()]
-        since = [(tasks.waits_since(agent), path, tasks) for path, tasks in all_tasks]
-        waiting = [(moment, path, tasks) for moment, path, tasks in since if moment is not None]
+        waiting: list[tuple[datetime, str, Tasks]] = []
+        for owner, path in wanted.items():
+            tasks = Tasks(self._folder(owner))
+            since = tasks.waits_since(agent)
+            if since is not None:
+                waiting.append((since, path, tasks))
         return [(path, tasks) for _, path, tasks in sorted(waiting, key=lambda entry: entry[:2])]
 
-    def _entity(self, project: str, create: bool) -> EntityId:
-        path = self._reached(project, "project")
+    def _find_entity(self, project: str, create: bool) -> EntityId:
+        path = self._reachable_path(project, "project")
         registry = self._app.registry
         entity_id = registry.routes.exactly(path)
         if entity_id is not None:
@@ -160,10 +161,10 @@ class Projects:
         except UnknownEntity:
             raise NotFound("project") from None
 
-    def _reached(self, path: str, field: str) -> str:
-        """Return the real path of something inside the roots.
+    def _reachable_path(self, path: str, field: str) -> str:
+        """Return the real path of a path inside the roots.
 
-        Outside nothing is told, not even what links do there.
+        Outside them NotFound reveals nothing, not even whether links there are circular.
         """
         plain = plain_path(path, field)
         try:
@@ -176,15 +177,18 @@ class Projects:
             raise NotFound("project")
         return real
 
-    def _told(self, text: str, entity: EntityId, project: str) -> str:
-        """Return a text in which the project's folder names its entity: ``shop_2`` tells that there is a ``shop``."""
-        return (
-            text if self._router.is_owner else re.sub(rf"\b{entity.name}\b", name_of(project), text)
-        )
+    def _with_folder_name(self, text: str, entity: EntityId, project: str) -> str:
+        """Replace an entity's name in a text by its folder's name.
 
-    def _holding(self, path: str) -> str:
-        """Return the longest mapped folder, of those that this router reaches, that is or holds a path."""
-        real = self._reached(path, "project_path")
+        The name ``shop_2`` would reveal that there is another project ``shop``.
+        """
+        if self._router.is_owner:
+            return text
+        return re.sub(rf"\b{entity.name}\b", name_of(project), text)
+
+    def _mapped_folder(self, path: str) -> str:
+        """Return the longest mapped folder within this router's reach that contains a path."""
+        real = self._reachable_path(path, "project_path")
         routes = self._app.registry.routes.list(self._router.roots)
         folders = [route.path for route in routes if is_inside(real, route.path)]
         if not folders:
@@ -194,9 +198,9 @@ class Projects:
     def _folder(self, entity: EntityId) -> Path:
         return self._app.registry.by_group(entity.group).folder
 
-    def _counted(self, route: MappedFolder, database: Database | None) -> Vault:
+    def _vault(self, route: MappedFolder, database: Database | None) -> Vault:
         entity = route.entity
-        name = self._told(entity.name, entity, route.path)
+        name = self._with_folder_name(entity.name, entity, route.path)
         vault = Vault(entity.group, name, route.path, route.created_at)
         try:
             entry = self._app.registry.by_group(entity.group)
@@ -206,5 +210,5 @@ class Projects:
             else:
                 held = tally(entry.folder / "data" / "memory.db", entity.group, own)
         except PPSError as error:
-            return replace(vault, error=self._told(error.message, entity, route.path))
+            return replace(vault, error=self._with_folder_name(error.message, entity, route.path))
         return replace(vault, nodes=held.nodes, edges=held.edges, tags=held.tags)

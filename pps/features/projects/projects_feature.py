@@ -1,4 +1,4 @@
-"""The feature ``projects``: the memories of projects by their folders, and tasks that agents hand out there."""
+"""The feature ``projects``: memories of projects by folder, and tasks for agents there."""
 
 from __future__ import annotations
 
