@@ -1,4 +1,4 @@
-"""What is wrong with data at a border, in words that name the field and never quote the value."""
+"""Validation errors in plain words that name the field and never quote the value."""
 
 from __future__ import annotations
 
@@ -20,42 +20,47 @@ _WHOLE = re.compile(r"give at least \d+")
 
 
 def problems(error: ValidationError, model: type[BaseModel]) -> list[Problem]:
-    """Return what a validation found, without the values (which may be secrets or memory), each once.
+    """Return the problems of a validation error, each once and without values.
 
-    At most the first ``MAX_PROBLEMS``: nobody reads more, and a hostile file has thousands.
+    Values may be secrets or memory. Only the first ``MAX_PROBLEMS`` are returned: nobody reads
+    more, and a hostile file has thousands.
     """
     problems: list[Problem] = []
     errors = error.errors(include_url=False, include_input=False, include_context=False)
     for item in errors[:MAX_PROBLEMS]:
-        path = [_shown(str(part)) for part in item["loc"] if not _BRANCH.match(str(part))]
+        path = [_shortened(str(part)) for part in item["loc"] if not _BRANCH.match(str(part))]
         unknown = item["type"] == "extra_forbidden"
-        near = _near(path, model) if unknown else ""
-        problems.append(Problem(".".join(path), _plain(item["msg"]), unknown=unknown, near=near))
-    return [problem for problem in dict.fromkeys(problems) if not _follows(problem, problems)]
+        near = _suggested_name(path, model) if unknown else ""
+        problems.append(
+            Problem(".".join(path), _plain_message(item["msg"]), unknown=unknown, near=near)
+        )
+    return [
+        problem for problem in dict.fromkeys(problems) if not _is_consequence(problem, problems)
+    ]
 
 
-def _shown(part: str) -> str:
+def _shortened(part: str) -> str:
     return part if len(part) <= _MAX_NAME else f"{part[:_MAX_NAME]}…"
 
 
-def _plain(message: str) -> str:
-    """Return a message of Pydantic as ours: an id's pattern teaches nobody what an id is."""
+def _plain_message(message: str) -> str:
+    """Return a message of Pydantic in PPS's words, with an example instead of an id's pattern."""
     if UUID_PATTERN in message or ID_PATTERN in message:
         return "must be an id as answers give it, such as 1b4e28ba-2fa1-5d2b-883f-0016d3cca427"
     text = _ITEMS.sub(r"give \1", message.removeprefix("Value error, "))
     return text[:1].lower() + text[1:]
 
 
-def _follows(problem: Problem, problems: list[Problem]) -> bool:
-    """Tell whether a list is called too short only because of items in it that are told too."""
+def _is_consequence(problem: Problem, problems: list[Problem]) -> bool:
+    """Return whether a list is too short only because of invalid items, reported themselves."""
     within = f"{problem.path}."
     return _WHOLE.match(problem.problem) is not None and any(
         problem.path.startswith(within) for problem in problems
     )
 
 
-def _near(path: list[str], model: type[BaseModel]) -> str:
-    """Return the known name that an unknown one at the top or in a section probably means."""
+def _suggested_name(path: list[str], model: type[BaseModel]) -> str:
+    """Return the field that an unknown one at the top or in a section probably means, or empty."""
     for part in path[:-1]:
         inner = model.model_fields[part].annotation if part in model.model_fields else None
         if not (isinstance(inner, type) and issubclass(inner, BaseModel)):

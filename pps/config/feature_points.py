@@ -1,4 +1,4 @@
-"""Which features are installed: the entry points of the group ``pps.features``, found without importing any of them."""
+"""Installed features: the entry points of the group ``pps.features``, none of them imported."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _SECTION = f"[{FEATURES_GROUP}]"
 
 @dataclass(frozen=True, slots=True)
 class FeaturePoint:
-    """An entry point that leads to a feature.
+    """An entry point of a feature.
 
     Attributes:
-        target: ``module:attribute``, of a value ``Feature``.
+        target: ``module:attribute`` of a ``Feature`` object.
         package: The distribution that declares it.
     """
 
@@ -33,8 +33,7 @@ class FeaturePoint:
 def shipped_feature_points() -> tuple[FeaturePoint, ...]:
     """Return the features that PPS itself declares, in the order of ``pyproject.toml``.
 
-    In a checkout that file is read: the metadata of an editable install is of the day on which it
-    was made.
+    In a checkout that file is read, because the metadata of an editable install may be older.
     """
     pyproject = Path(__file__).parents[2] / "pyproject.toml"
     if pyproject.is_file():
@@ -42,32 +41,32 @@ def shipped_feature_points() -> tuple[FeaturePoint, ...]:
         if project["name"] == "pps":
             declared = cast("dict[str, str]", project["entry-points"].get(FEATURES_GROUP, {}))
             return tuple(FeaturePoint(name, target, "pps") for name, target in declared.items())
-    from importlib.metadata import distribution  # 0.1 s to import, and a checkout needs none of it
+    from importlib.metadata import distribution  # takes 0.1 s to import; not needed above
 
     points = distribution("pps").entry_points.select(group=FEATURES_GROUP)
     return tuple(FeaturePoint(point.name, point.value, "pps") for point in points)
 
 
 def other_feature_points() -> tuple[FeaturePoint, ...]:
-    """Return the features that other distributions declare, by name.
+    """Return the features that other distributions declare, sorted by name.
 
-    A few milliseconds where there are none.
+    Without any it takes a few milliseconds.
     """
     if not _any_declared():
         return ()
     from importlib.metadata import distributions
 
-    points = {
-        (point.name, point.value): FeaturePoint(point.name, point.value, name)
-        for distribution in distributions()
-        if (name := distribution.metadata["Name"]) != "pps"
-        for point in distribution.entry_points.select(group=FEATURES_GROUP)
-    }
+    points: dict[tuple[str, str], FeaturePoint] = {}
+    for distribution in distributions():
+        package = distribution.metadata["Name"]
+        if package != "pps":
+            for point in distribution.entry_points.select(group=FEATURES_GROUP):
+                points[point.name, point.value] = FeaturePoint(point.name, point.value, package)
     return tuple(sorted(points.values(), key=lambda point: (point.name, point.package)))
 
 
 def _any_declared() -> bool:
-    """Tell whether any distribution but PPS names the group, by the files alone."""
+    """Return whether a distribution other than PPS names the group, read from files alone."""
     for folder in {Path(place) for place in sys.path if place}:
         for declared in folder.glob("*.*-info/entry_points.txt"):
             is_pps = declared.parent.name.startswith("pps-")

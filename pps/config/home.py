@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 INSIDE = "PPS_INSIDE_EXTRACTOR"
-"""Set for a command that reads turns, and all that it starts: there, our hooks and ``pps mcp`` do nothing."""
+"""Set for an extractor command and its children, in which hooks and ``pps mcp`` do nothing."""
 
 
 def home_folder(env: Mapping[str, str] | None = None) -> Path:
@@ -19,6 +19,6 @@ def home_folder(env: Mapping[str, str] | None = None) -> Path:
     named = (os.environ if env is None else env).get("PPS_HOME", "").strip()
     if named:
         return Path(named).expanduser().absolute()
-    import platformdirs  # 40 ms, and only where PPS_HOME is not set
+    import platformdirs  # takes 40 ms to import; not needed above
 
     return Path(platformdirs.user_data_dir("pps", appauthor=False))

@@ -141,18 +141,17 @@ def _is_list(path: list[str]) -> bool:
 
 
 def _ecosystem(env: Mapping[str, str], known: _Tree) -> dict[str, _Tree]:
-    """Return the sections that other tools' variables fill, where the settings point at that provider."""
+    """Return sections from other tools' variables, if the settings use the same provider."""
     sections: dict[str, _Tree] = {}
     neo4j: _Tree = {key: env[name] for name, key in _NEO4J.items() if env.get(name)}
     if neo4j:
         sections["neo4j"] = neo4j
     embedder = _section(known, "embedder")
     extractor = _section(known, "extractor")
-    if embedder.get("name") == "openai" and (tree := _provider(env, "openai", embedder)):
-        sections["embedder"] = tree
-    if tree := _provider(env, str(extractor.get("provider", "openai")), extractor):
-        sections["extractor"] = tree
-    return sections
+    if embedder.get("name") == "openai":
+        sections["embedder"] = _provider(env, "openai", embedder)
+    sections["extractor"] = _provider(env, str(extractor.get("provider", "openai")), extractor)
+    return {name: section for name, section in sections.items() if section}
 
 
 def _provider(env: Mapping[str, str], provider: str, section: _Tree) -> _Tree:
@@ -185,11 +184,11 @@ def _merged(under: _Tree, over: _Tree) -> _Tree:
 
 
 def _one_line(error: ValidationError) -> str:
-    lines = [
-        f"unknown setting '{problem.path}'"
-        + (f", did you mean '{problem.near}'?" if problem.near else "")
-        if problem.unknown
-        else f"setting '{problem.path}': {problem.problem}"
-        for problem in problems(error, Settings)
-    ]
+    lines: list[str] = []
+    for problem in problems(error, Settings):
+        if problem.unknown:
+            suggestion = f", did you mean '{problem.near}'?" if problem.near else ""
+            lines.append(f"unknown setting '{problem.path}'{suggestion}")
+        else:
+            lines.append(f"setting '{problem.path}': {problem.problem}")
     return "; ".join(lines) + " (pps.toml or a PPS_* variable; config/pps.toml lists every setting)"

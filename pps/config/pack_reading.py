@@ -1,4 +1,4 @@
-"""Reading a pack of kinds from TOML: every mistake in it is found, with its line."""
+"""Reading packs of kinds from TOML, with every mistake and its line."""
 
 from __future__ import annotations
 
@@ -45,35 +45,35 @@ _Model = TypeVar("_Model", bound=shapes.Part)
 _Path = tuple[str, ...]
 _Tree = shapes.Tree
 Operations = Mapping[str, Collection[str]]
-"""Names of operations with those of their arguments."""
+"""Name of an operation → names of its arguments."""
 
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """What is wrong in a pack's file, and on which line."""
+    """A mistake in a pack's file; ``where`` is the path of the key, or empty."""
 
     line: int
     where: str
     problem: str
 
     def __str__(self) -> str:
-        return (
-            f"line {self.line}: {self.where}: {self.problem}"
-            if self.where
-            else f"line {self.line}: {self.problem}"
-        )
+        where = f"{self.where}: " if self.where else ""
+        return f"line {self.line}: {where}{self.problem}"
 
 
 def read_pack(
     text: str, name: str = "", operations: Operations | None = None
 ) -> tuple[KindPack | None, tuple[Mistake, ...]]:
-    """Return the pack that a TOML text is, or None and every mistake in it by its line.
+    """Read a pack from a TOML text.
 
     Args:
         text: The whole file.
-        name: What the pack must be called, as its file is; any name when empty.
-        operations: All that there are, with their arguments: what a tool may call, and may not be
-            called.
+        name: The name that the pack must have (the file's); any name if empty.
+        operations: All operations with their arguments. A tool must call one of them, and must not
+            have the name of one. Without them tools are not checked.
+
+    Returns:
+        The pack or None, and all mistakes in the order of lines.
     """
     if len(text.encode()) > MAX_BYTES:
         return None, (Mistake(1, "", f"the file is longer than {MAX_BYTES:,} bytes"),)
@@ -87,7 +87,7 @@ def read_pack(
         return None, (Mistake(line, "", f"not valid TOML: {str(error).partition(' (at ')[0]}"),)
     reading = _PackFile(tree, TomlLines(text), operations)
     pack = reading.pack(name)
-    mistakes = tuple(sorted(dict.fromkeys(reading.mistakes), key=lambda fromkey: fromkey.line))
+    mistakes = tuple(sorted(dict.fromkeys(reading.mistakes), key=lambda mistake: mistake.line))
     if reading.count > MAX_MISTAKES:
         more = f"and {reading.count - MAX_MISTAKES:,} more mistakes: mend these first"
         mistakes = (*mistakes, Mistake(len(text.splitlines()) or 1, "", more))
@@ -95,7 +95,7 @@ def read_pack(
 
 
 class _PackFile:
-    """One file on its way to a pack: each part is read by itself, so that one mistake hides no other."""
+    """A file that is read: each part by itself, so that a mistake does not hide others."""
 
     def __init__(self, tree: _Tree, lines: TomlLines, operations: Operations | None) -> None:
         self.mistakes: list[Mistake] = []
@@ -151,10 +151,7 @@ class _PackFile:
         kinds: Mapping[str, KindSpec],
         relations: Sequence[RelationSpec],
     ) -> frozenset[str]:
-        """Return the kinds and relations that no caller makes by hand.
-
-        Unknown names are mistakes.
-        """
+        """Return the kinds and relations that callers cannot make; unknown names are mistakes."""
         known = {*kinds, *(relation.name for relation in relations)}
         for name in names:
             if name not in known:
@@ -167,13 +164,13 @@ class _PackFile:
     def _say(self, path: _Path, problem: str, hint: str = "") -> None:
         self.count += 1
         if self.count > MAX_MISTAKES:
-            return  # to find each line takes as long as the file is long
+            return  # finding a line reads the whole file
         self.mistakes.append(Mistake(self._lines.line(path, hint), ".".join(path), problem))
 
-    def _meant(self, name: str, known: Collection[str]) -> str:
-        """Return a suggestion for an unknown name.
+    def _suggestion(self, name: str, known: Collection[str]) -> str:
+        """Return a suggestion for an unknown name, or an empty text.
 
-        None is looked for beyond the mistakes that are told.
+        None is computed for mistakes beyond those that are reported.
         """
         near = nearest_name(name, known) if self.count < MAX_MISTAKES else ""
         return f", did you mean {near!r}?" if near else ""
@@ -192,20 +189,22 @@ class _PackFile:
                 )
             return None
 
-    def _known_as(self, noun: str, name: str, path: _Path) -> None:
-        """Say that a layer, kind or life cycle is none of this pack's."""
+    def _check_known(self, noun: str, name: str, path: _Path) -> None:
+        """Report a layer, kind or life cycle that this pack does not have."""
         known = self._known[noun]
         if name in known or (noun == "kinds" and name == PLAIN_KIND):
             return
-        self._say(path, f"{name!r} is none of this pack's {noun}{self._meant(name, known)}", name)
+        self._say(
+            path, f"{name!r} is none of this pack's {noun}{self._suggestion(name, known)}", name
+        )
 
     def _layer(self, name: str, tree: object) -> LayerSpec:
         path = ("layers", name)
-        self._shape(_SNAKE, name, path)
+        self._check_name(_SNAKE, name, path)
         model = self._model(shapes.Layer, tree, path)
         return LayerSpec(name, model.load, model.budget_tokens) if model else LayerSpec(name)
 
-    def _shape(self, pattern: re.Pattern[str], name: str, path: _Path) -> None:
+    def _check_name(self, pattern: re.Pattern[str], name: str, path: _Path) -> None:
         if not pattern.fullmatch(name):
             first = {_KIND: "a capital", _SNAKE: "a small letter"}.get(pattern, "a letter")
             rest = "small letters, digits or '_'" if pattern is _SNAKE else "letters, digits or '_'"
@@ -215,7 +214,7 @@ class _PackFile:
         self, kind: KindSpec, tree: object, lifecycles: Mapping[str, Lifecycle | None]
     ) -> KindSpec:
         path = ("kinds", kind.name)
-        self._shape(_LABEL if self._open else _KIND, kind.name, path)
+        self._check_name(_LABEL if self._open else _KIND, kind.name, path)
         if kind.name in RESERVED_KINDS or kind.name == PLAIN_KIND:
             self._say(path, "the name is reserved, choose another")
         model = self._model(shapes.Kind, tree, path)
@@ -232,14 +231,14 @@ class _PackFile:
             return kind
         sources = self._sources(model, path)
         if model.layer:
-            self._known_as("layers", model.layer, (*path, "layer"))
+            self._check_known("layers", model.layer, (*path, "layer"))
         if model.lifecycle:
-            self._known_as("lifecycles", model.lifecycle, (*path, "lifecycle"))
+            self._check_known("lifecycles", model.lifecycle, (*path, "lifecycle"))
         for field in model.embed:
             if field not in ("title", "summary", "description", *fields):
                 self._say(
                     (*path, "embed"),
-                    f"{field!r} is no field of it{self._meant(field, fields)}",
+                    f"{field!r} is no field of it{self._suggestion(field, fields)}",
                     field,
                 )
         return KindSpec(
@@ -258,7 +257,7 @@ class _PackFile:
         )
 
     def _sources(self, model: shapes.Kind, path: _Path) -> tuple[str, ...]:
-        """Return the sources whose titled texts are of a kind, in lower case."""
+        """Return the sources whose titled texts become records of a kind, in lower case."""
         for key in ("sources", "role"):
             if key in model.model_fields_set and not self._open:
                 self._say((*path, key), "only a kind of an open pack has it", key)
@@ -275,12 +274,13 @@ class _PackFile:
         specs: dict[str, FieldSpec] = {}
         for name, table in tree.items():
             where = (*path, "fields", name)
-            self._shape(_SNAKE, name, where)
+            self._check_name(_SNAKE, name, where)
             if name in taken:
                 self._say(where, "every record has it already, choose another name")
             if name == state:
                 self._say(where, "is where its life cycle keeps the state, choose another name")
-            if (model := self._model(shapes.FieldTable, table, where)) is not None:
+            model = self._model(shapes.FieldTable, table, where)
+            if model is not None:
                 specs[name] = self._field(name, model, where)
         return specs
 
@@ -325,7 +325,7 @@ class _PackFile:
         ):
             self._say((*path, "max"), "bounds of a text or a list are whole numbers, 0 or more")
         if field_table.kind:
-            self._known_as("kinds", field_table.kind, (*path, "kind"))
+            self._check_known("kinds", field_table.kind, (*path, "kind"))
         of = self._field(name, field_table.of, (*path, "of"), kind) if field_table.of else None
         return FieldSpec(
             name,
@@ -343,13 +343,13 @@ class _PackFile:
 
     def _lifecycle(self, name: str, tree: object) -> Lifecycle | None:
         path = ("lifecycles", name)
-        self._shape(_SNAKE, name, path)
+        self._check_name(_SNAKE, name, path)
         model = self._model(shapes.LifecyclePart, tree, path)
         if model is None:
             return None
         moves = {state: tuple(to) for state, to in model.moves.items()}
         others = tuple(sorted({(a, b) for a, b in model.others}))
-        self._shape(_SNAKE, model.field, (*path, "field"))
+        self._check_name(_SNAKE, model.field, (*path, "field"))
         if model.field in COMMON_FIELDS:
             self._say((*path, "field"), "every record has it already, choose another name")
         lifecycle = Lifecycle(name, model.field, model.start, moves, others)
@@ -361,7 +361,7 @@ class _PackFile:
             todo = [to for state in todo for to in moves.get(state, ()) if to not in reached]
             reached.update(todo)
         for state in lifecycle.states:
-            self._shape(_SNAKE, state, (*path, "moves"))
+            self._check_name(_SNAKE, state, (*path, "moves"))
             if state not in reached:
                 self._say((*path, "moves"), f"no move leads to {state!r}", state)
         for a, b in others:
@@ -372,7 +372,7 @@ class _PackFile:
     def _relations(self) -> tuple[RelationSpec, ...]:
         specs: dict[tuple[str, str, str], RelationSpec] = {}
         for name, tables in self._tables("relations"):
-            self._shape(_LABEL, name, ("relations", name))
+            self._check_name(_LABEL, name, ("relations", name))
             if not isinstance(tables, list):
                 self._say(("relations", name), f"must be a list of tables: [[relations.{name}]]")
                 continue
@@ -387,10 +387,10 @@ class _PackFile:
         return tuple(specs.values())
 
     def _pairs(self, pairs: list[list[str]], path: _Path) -> list[tuple[str, str]]:
-        """Return the pairs of kinds; ``A|B`` stands for either, ``*`` for any of the pack."""
+        """Return the pairs of kinds; ``A|B`` means either, ``*`` any kind of the pack."""
         for kind in {end for pair in pairs for ends in pair for end in ends.split("|")}:
             if kind != ANY_KIND:
-                self._known_as("kinds", kind, (*path, "pairs"))
+                self._check_known("kinds", kind, (*path, "pairs"))
         return [
             (a, b) for first, second in pairs for a in first.split("|") for b in second.split("|")
         ]
@@ -401,9 +401,9 @@ class _PackFile:
         if model is None:
             return Authority(actor, ())
         for name in model.write:
-            self._known_as("layers", name, (*path, "write"))
+            self._check_known("layers", name, (*path, "write"))
         for name in model.deny:
-            self._known_as("kinds", name, (*path, "deny"))
+            self._check_known("kinds", name, (*path, "deny"))
         return Authority(actor, tuple(model.write), tuple(model.deny))
 
     def _tools(self) -> tuple[ToolSpec, ...]:
@@ -418,7 +418,8 @@ class _PackFile:
                 self._say(path, "another tool has the same name with '_' for '.'")
             if name.replace(".", "_") in self._operations:
                 self._say(path, "an operation has this name, choose another")
-            if (tool := self._model(shapes.Tool, tree, path)) is not None:
+            tool = self._model(shapes.Tool, tree, path)
+            if tool is not None:
                 if self._operations:
                     self._call(tool, path)
                 specs[name.replace(".", "_")] = ToolSpec(
@@ -427,9 +428,10 @@ class _PackFile:
         return tuple(specs.values())
 
     def _call(self, tool: shapes.Tool, path: _Path) -> None:
-        """Say what is wrong in the operation that a tool calls, or in the arguments that it gives it."""
+        """Report an unknown operation of a tool, or unknown arguments for it."""
         checks = [(("operation",), tool.operation, self._operations, "is no operation")]
-        if (known := self._operations.get(tool.operation)) is not None:
+        known = self._operations.get(tool.operation)
+        if known is not None:
             checks = [
                 ((key, name), name, known, "is no argument of it")
                 for key in ("fixed", "defaults", "without")
@@ -437,7 +439,9 @@ class _PackFile:
             ]
         for where, name, names, problem in checks:
             if name not in names:
-                self._say((*path, *where), f"{name!r} {problem}{self._meant(name, names)}", name)
+                self._say(
+                    (*path, *where), f"{name!r} {problem}{self._suggestion(name, names)}", name
+                )
 
 
 def _table(value: object) -> _Tree:

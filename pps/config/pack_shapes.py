@@ -1,4 +1,4 @@
-"""What stands in a pack's file, table by table: the shapes that its TOML is checked against."""
+"""The tables of a pack's file: models that its TOML is validated with."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ ALWAYS = "events"
 
 @dataclass(frozen=True, slots=True)
 class PackFile:
-    """A pack that can be had; ``own`` tells that it is a person's, not a shipped one."""
+    """A pack's file; ``own`` is True for a person's own pack, False for a shipped one."""
 
     name: str
     text: str
@@ -39,11 +39,12 @@ class PackFile:
 
 
 def pack_files(home: Path) -> dict[str, PackFile]:
-    """Return every pack's file by its name, the shipped ones first.
+    """Return name → file of all packs, the shipped ones first.
 
-    ConfigError when one cannot be read.
+    A person's own file with a shipped pack's name is left out; ``find_pack`` reports it.
 
-    A person's own cannot take a shipped one's name: it is left out, and ``find_pack`` says so.
+    Raises:
+        ConfigError: A file cannot be read.
     """
     places = [
         (place, False)
@@ -64,23 +65,30 @@ def pack_files(home: Path) -> dict[str, PackFile]:
 
 
 def find_pack(home: Path, name: str) -> PackFile:
-    """Return a pack's file; InvalidRequest names those that there are, ConfigError a shipped name that was taken."""
+    """Return a pack's file.
+
+    Raises:
+        InvalidRequest: There is no such pack; the message lists all packs.
+        ConfigError: A person's own file has the name of a shipped pack.
+    """
     files = pack_files(home)
     if name not in files:
         raise InvalidRequest(
             "pack", f"{name!r} is not shipped nor in {home / 'packs'}; there are {', '.join(files)}"
         )
-    if not files[name].own and (taken := home / "packs" / f"{name}.toml").exists():
+    own_file = home / "packs" / f"{name}.toml"
+    if not files[name].own and own_file.exists():
         raise ConfigError(
-            f"{taken}: {name} is the name of a shipped pack; give the file and the pack another"
+            f"{own_file}: {name} is the name of a shipped pack; give the file and the pack another"
         )
     return files[name]
 
 
 def load_packs(home: Path, names: Iterable[str]) -> tuple[KindPack, ...]:
-    """Return an entity's packs, with the one that every memory has.
+    """Load an entity's packs and the pack that every memory has.
 
-    ConfigError when they cannot be had together.
+    Raises:
+        ConfigError: A pack does not exist or has mistakes, or two packs clash.
     """
     try:
         packs = tuple(_loaded(find_pack(home, name)) for name in dict.fromkeys((*names, ALWAYS)))
@@ -88,7 +96,8 @@ def load_packs(home: Path, names: Iterable[str]) -> tuple[KindPack, ...]:
         raise ConfigError(
             f"{error.message}; take it out of the entity's `packs` in entity.toml, or bring it back"
         ) from None
-    if clashing := clash(packs):
+    clashing = clash(packs)
+    if clashing:
         raise ConfigError(
             f"{clashing}; take one of them out of the entity's `packs` in entity.toml"
         )
@@ -96,14 +105,16 @@ def load_packs(home: Path, names: Iterable[str]) -> tuple[KindPack, ...]:
 
 
 def packs_together(home: Path, names: Iterable[str]) -> tuple[str, ...]:
-    """Return the names of packs that an entity asks for, each once, without the one that every memory has.
+    """Return an entity's pack names, each once and without the one that every memory has.
 
     Raises:
         ConfigError: A pack's file has mistakes.
-        InvalidRequest: There is no such pack, or two have a kind, a layer or a tool of one name.
+        InvalidRequest: There is no such pack, or two packs have a kind, a layer or a tool with the
+            same name.
     """
-    wanted = tuple(fromkey for fromkey in dict.fromkeys(names) if fromkey != ALWAYS)
-    if clashing := clash([_loaded(find_pack(home, name)) for name in (*wanted, ALWAYS)]):
+    wanted = tuple(name for name in dict.fromkeys(names) if name != ALWAYS)
+    clashing = clash([_loaded(find_pack(home, name)) for name in (*wanted, ALWAYS)])
+    if clashing:
         raise InvalidRequest("pack", f"{clashing}; nothing was changed")
     return wanted
 
@@ -120,7 +131,7 @@ def shipped_pack(name: str) -> KindPack:
 
 
 def clash(packs: Sequence[KindPack]) -> str:
-    """Return which kind, layer or tool two packs both have, in words; an empty text when none."""
+    """Return a sentence about a kind, layer or tool that two packs both have, or an empty text."""
     owners: dict[tuple[str, str], str] = {}
     for pack in packs:
         names = [("kind", kind) for kind in pack.kinds]
@@ -134,14 +145,13 @@ def clash(packs: Sequence[KindPack]) -> str:
 
 
 def _tools(pack: KindPack) -> list[str]:
-    """Return the names of a pack's tools, with those that are made of its kinds."""
+    """Return the names of a pack's tools, including those generated from its kinds."""
     rows = [tool.name.replace(".", "_") for tool in pack.tools]
-    made = [
-        f"{snake(kind)}{{}}_{verb}_v1"
-        for kind in pack.kinds
-        for verb in ("create", "update")
-        if not pack.open
-    ]
-    return rows + [
-        pattern.format("_record" if pattern.format("") in rows else "") for pattern in made
-    ]
+    if pack.open:
+        return rows
+    generated: list[str] = []
+    for kind in pack.kinds:
+        for verb in ("create", "update"):
+            name = f"{snake(kind)}_{verb}_v1"
+            generated.append(f"{snake(kind)}_record_{verb}_v1" if name in rows else name)
+    return rows + generated

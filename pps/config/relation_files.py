@@ -1,4 +1,4 @@
-"""The table of relations: ``config/relations.toml``, and what ``$PPS_HOME/relations.toml`` changes in it."""
+"""The table of relations: ``config/relations.toml``, changed by ``$PPS_HOME/relations.toml``."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _OtherNames: TypeAlias = Annotated[
 
 
 class _Entry(BaseModel):
-    """One table of the file; what it does not give stays as it is."""
+    """One table of the file; keys that it lacks stay as they are."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -47,13 +47,13 @@ _ENTRIES = TypeAdapter(dict[str, _Entry])
 
 @lru_cache(maxsize=1)
 def shipped_relations() -> Relations:
-    """Return the table as it is shipped."""
+    """Return the shipped table."""
     text = shipped("config/relations.toml").read_text("utf-8")
     return Relations(_merged({}, _entries(text, "config/relations.toml")).values())
 
 
 def load_relations(home: Path) -> Relations:
-    """Return the shipped table with what ``$PPS_HOME/relations.toml`` changes in it, if there is one.
+    """Return the shipped table with the changes of ``$PPS_HOME/relations.toml``, if it exists.
 
     Raises:
         ConfigError: The file cannot be read, or there is a mistake in it: ``PATH:LINE: PROBLEM``.

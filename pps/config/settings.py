@@ -116,7 +116,9 @@ class RerankerSettings(_Section):
 
 
 class ColbertSettings(_Section):
-    """Late interaction: each word of a question beside its nearest word in a turn (the perspective ``colbert``).
+    """Late interaction: each word of a question beside the nearest word of a turn.
+
+    It is the perspective ``colbert``.
 
     Attributes:
         name: ``auto``: on where the model's file is there and an embedder that reads meaning is
@@ -363,14 +365,14 @@ class Settings(_Section):
     calendar: CalendarSettings = CalendarSettings()
 
     def told(self) -> dict[str, str]:
-        """Return every setting but secrets as text, by the variable that sets it, such as ``PPS_EMBEDDER__NAME``."""
+        """Return variable → value for all settings but secrets; ``PPS_EMBEDDER__NAME`` is one."""
         return {
             **{name: text for name, (text, is_secret) in self._flat().items() if not is_secret},
             **self._of_neo4j(),
         }
 
     def told_secrets(self) -> dict[str, str]:
-        """Return by variable what each secret setting can be compared with, but not read from: ``salt$digest``."""
+        """Return variable → ``salt$digest`` for secret settings, to compare but not reveal them."""
         return {
             name: salted_digest(text)
             for name, (text, is_secret) in self._flat().items()
@@ -401,18 +403,18 @@ class Settings(_Section):
 
 
 def salted_digest(text: str, salt: str = "") -> str:
-    """Return ``salt$digest`` of a text: two texts are the same when their digests under one salt are."""
+    """Return ``salt$digest`` of a text; equal texts have equal digests under the same salt."""
     salt = salt or secrets.token_hex(8)
     return f"{salt}${hashlib.sha256(f'{salt}{text}'.encode()).hexdigest()}"
 
 
 def is_secret_field(field: FieldInfo) -> bool:
-    """Tell whether a setting holds a secret."""
+    """Return whether a setting holds a secret."""
     return "SecretStr" in repr(field.annotation)
 
 
 def as_text(value: object) -> str:
-    """Return a value as a variable would give it."""
+    """Return a value in the form in which a variable sets it."""
     if isinstance(value, SecretStr):
         return value.get_secret_value()
     if isinstance(value, tuple):

@@ -1,4 +1,4 @@
-"""The thirteen perspectives as data: category, weight in topics, direction, thresholds of similarity by model."""
+"""The thirteen perspectives as data: category, weights, direction, and thresholds by model."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ CATEGORY_WEIGHTS: Mapping[Category, float] = {
     "structural": 0.5,
     "temporal": 0.0,
 }
-"""What a perspective of a category counts in the relevance of a memory (S4-11)."""
+"""Weight of a category's perspectives in the relevance of a memory (S4-11)."""
 ANY = "any"
-"""The thresholds of a model that has none of its own."""
+"""Key of the thresholds for models without their own."""
 
 
 class _Table(BaseModel):
@@ -31,11 +31,11 @@ class Thresholds(_Table):
     """Similarities in [-1, 1].
 
     Attributes:
-        high: From which on a memory is worth injecting.
-        low: Below which a turn is like none of its session's before it.
-        same: From which on two memories may say the same; None where it was not measured.
-        left: Cosine of a session's two newest turns and the middle of those before them, less what
-            all memories share; below it they have left the subject.
+        high: From this similarity on, a memory is worth injecting.
+        low: Below this similarity a turn differs from all turns before it in its session.
+        same: From this similarity on, two memories may say the same; None if not measured.
+        left: Cosine between a session's two newest turns and the mean of those before them, without
+            the mean of all memories. Below it the session has left its subject.
     """
 
     high: float = Field(ge=-1, le=1)
@@ -45,23 +45,23 @@ class Thresholds(_Table):
 
 
 class Direction(_Table):
-    """What a likeness counts the way that a question asks, and against it."""
+    """Factors of a likeness along the direction of a question and against it."""
 
     along: float = Field(gt=0, le=2)
     against: float = Field(gt=0, le=2)
 
 
 class Space(_Table):
-    """One of the thirteen.
+    """One of the thirteen perspectives.
 
     Attributes:
         perspective: Its name among ``recall.perspectives``.
-        weight: What it counts in the relevance of a memory, beside its category.
-        topic_weight: What it counts where two memories agree; 0 for what is temporal.
-        in_context: For topics a memory is read with its neighbours in its session, less what all
-            memories share.
-        thresholds: By embedding model, ``any`` for every other; empty where similarity is no
-            question.
+        weight: Its weight in the relevance of a memory, beside its category's.
+        topic_weight: Its weight in the agreement of two memories; 0 for temporal perspectives.
+        in_context: For topics, a memory's vector includes its neighbours in the session, without
+            the mean of all memories.
+        thresholds: Embedding model → thresholds, with ``any`` for all other models; empty if the
+            perspective has no similarity.
     """
 
     perspective: str
@@ -74,9 +74,9 @@ class Space(_Table):
     thresholds: Mapping[str, Thresholds] = Field(default_factory=dict[str, Thresholds])
 
     def threshold(self, model: str, own: Thresholds | None = None) -> Thresholds | None:
-        """Return the thresholds that hold: an entity's own, the model's, those of any model.
+        """Return the thresholds in force: the entity's own, the model's, or those of any model.
 
-        None where it has none.
+        None if the space has no thresholds.
         """
         return own or self.thresholds.get(model) or self.thresholds.get(ANY)
 
@@ -87,14 +87,14 @@ _AGREEMENT = "agreement"
 
 @lru_cache(maxsize=1)
 def spaces() -> Mapping[str, Space]:
-    """Return the thirteen by their ids, E1 to E13, in order."""
+    """Return id → perspective, E1 to E13, in order."""
     return _SPACES.validate_python(
         {name: table for name, table in _tables().items() if name != _AGREEMENT}
     )
 
 
 def least_agreement(model: str) -> float:
-    """Return the sum of topic weights from which on two memories are of one topic, by embedding model."""
+    """Return a model's least agreement (sum of topic weights) of two memories of one topic."""
     by_model = _tables()[_AGREEMENT]
     return float(by_model.get(model, by_model[ANY]))
 

@@ -39,7 +39,7 @@ class _Part(BaseModel):
 
 
 class PoolRules(_Part):
-    """How a record gets into the pool: at once, after a reviewer, or after one where its kind is risky.
+    """How a record gets into the pool: at once, or after a review, for all or for risky kinds only.
 
     Attributes:
         steps: Step of an approved improvement → roles that may take another's improvement there.
@@ -169,7 +169,7 @@ def read_squad(text: str) -> tuple[SquadRules | None, tuple[Mistake, ...]]:
     wrong = list[tuple[str, str]]()
     try:
         file = _File.model_validate(tree)
-        wrong = [*_wrong(file)]
+        wrong = [*_find_mistakes(file)]
     except ValidationError as error:
         wrong = [
             (problem.path, "unknown key" if problem.unknown else problem.problem)
@@ -192,11 +192,12 @@ def read_squad(text: str) -> tuple[SquadRules | None, tuple[Mistake, ...]]:
     return SquadRules(text, *rest, tuple(file.ties)), ()
 
 
-def _wrong(file: _File) -> Iterator[tuple[str, str]]:
-    """Yield what names nothing: members, kinds and states that there are not."""
+def _find_mistakes(file: _File) -> Iterator[tuple[str, str]]:
+    """Yield path and problem of each mistake, such as an unknown member, kind or state."""
     names = [name for id_, member in file.members.items() for name in (id_, *member.aliases)]
-    if twice := {name for name in names if names.count(name) > 1}:
-        yield "members", f"the name {min(twice)!r} is of two members"
+    repeated = {name for name in names if names.count(name) > 1}
+    if repeated:
+        yield "members", f"the name {min(repeated)!r} is of two members"
     pack = shipped_pack(PACK)
     states = {
         state for kind in pack.kinds.values() if kind.lifecycle for state in kind.lifecycle.states
@@ -227,7 +228,11 @@ def _wrong(file: _File) -> Iterator[tuple[str, str]]:
 
 @lru_cache(maxsize=64)
 def squad_rules(text: str) -> SquadRules:
-    """Return a squad's rules; ConfigError names its first mistakes."""
+    """Return the rules in a squad's file.
+
+    Raises:
+        ConfigError: The file has mistakes; the first are named.
+    """
     rules, mistakes = read_squad(text)
     if rules is None:
         raise ConfigError(f"the squad's file: {'; '.join(map(str, mistakes[:3]))}")
@@ -235,7 +240,7 @@ def squad_rules(text: str) -> SquadRules:
 
 
 def load_squad(home: Path, name: str) -> SquadRules:
-    """Return the rules of a squad's file: one of the data folder's ``squads``, a shipped one, or a file's path.
+    """Return a squad's rules from the data folder's ``squads``, a shipped file, or a path.
 
     Raises:
         InvalidRequest: There is no such file.

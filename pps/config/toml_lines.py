@@ -1,4 +1,4 @@
-"""On which line of a TOML text something stands, which no parser of the standard library tells."""
+"""Line numbers of tables and keys in TOML texts, which the standard parser does not report."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ _AT_LINE = re.compile(r"\(at line (\d+)")
 
 
 def syntax_mistake(text: str, error: tomllib.TOMLDecodeError) -> tuple[int, str]:
-    """Return the line of a mistake in TOML, the last one where the text ends too early, and what is wrong there."""
+    """Return line and message of a TOML syntax error; the last line if the text ends too early."""
     at = _AT_LINE.search(str(error))
     line = int(at[1]) if at else len(text.splitlines()) or 1
     return line, str(error).partition(" (at ")[0]
 
 
 class TomlLines:
-    """The lines of a TOML text's tables and keys; the text is valid."""
+    """Line numbers of the tables and keys of a valid TOML text."""
 
     def __init__(self, text: str) -> None:
         self._text = text.splitlines()
@@ -37,19 +37,21 @@ class TomlLines:
         for number, line in enumerate(self._text, 1):
             value = line
             if not depth and not quote:
-                if header := _HEADER.match(line):
+                header = _HEADER.match(line)
+                if header:
                     table = self._table(_path(header[2]), header[1] == "[[")
                     self._lines.setdefault(table, number)
                     continue
-                if key := _KEY.match(line):
+                key = _KEY.match(line)
+                if key:
                     self._lines[(*table, *_path(key[1]))] = number
                     value = line[key.end() :]
             depth, quote = _open(value, depth, quote)
 
     def line(self, path: Sequence[str], hint: str = "") -> int:
-        """Return the line of what is nearest to a path.
+        """Return the line of a path, or of its nearest ancestor that has one.
 
-        Of a value over many lines, the first that has ``hint``.
+        For a value over several lines, return the first line that contains ``hint``.
         """
         known = next(
             tuple(path[:n]) for n in range(len(path), -1, -1) if tuple(path[:n]) in self._lines
@@ -63,7 +65,7 @@ class TomlLines:
         return first
 
     def _table(self, path: tuple[str, ...], is_item: bool) -> tuple[str, ...]:
-        """Return a table's path with the number of each list's item that it lies in."""
+        """Return a table's path with the index of each array's item that it is part of."""
         table: tuple[str, ...] = ()
         for part in path[:-1] if is_item else path:
             table = (*table, part)
@@ -86,7 +88,7 @@ def _path(key: str) -> tuple[str, ...]:
 
 
 def _open(value: str, depth: int, quote: str) -> tuple[int, str]:
-    """Return how many brackets, and which triple quote, are open after a line of a value."""
+    """Return the number of open brackets and the open triple quote after a line of a value."""
     at = 0
     if quote:
         end = value.find(quote)

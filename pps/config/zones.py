@@ -1,4 +1,4 @@
-"""Time zones of the IANA database: which there are, what a wrong name may have meant, and which this machine is in."""
+"""Time zones of the IANA database: names, suggestions for wrong names, and the machine's zone."""
 
 from __future__ import annotations
 
@@ -28,7 +28,11 @@ def known_zones() -> frozenset[str]:
 
 
 def checked_zone(name: str) -> str:
-    """Return a zone's name; ValueError, which suggests the nearest one, when there is none of that name."""
+    """Return a zone's name.
+
+    Raises:
+        ValueError: There is no such zone; the message suggests the nearest.
+    """
     if name in known_zones():
         return name
     near = nearest_zone(name)
@@ -39,9 +43,9 @@ def checked_zone(name: str) -> str:
 
 
 def nearest_zone(name: str) -> str:
-    """Return the zone that a wrong name most likely meant (``berlin``, ``Europe/Berlyn``).
+    """Return the zone that a wrong name (``berlin``, ``Europe/Berlyn``) most likely means.
 
-    Empty when none is near.
+    Return an empty text if none is similar.
     """
     wanted = name.strip().replace(" ", "_").casefold()
     names = {
@@ -54,9 +58,11 @@ def nearest_zone(name: str) -> str:
     places = {name.rpartition("/")[2]: name for name in sorted(names, reverse=True)}
     place = wanted.rpartition("/")[2]
     for choices in (names, places):
-        if matches := difflib.get_close_matches(wanted, list(choices), 1, cutoff=0.75):
+        matches = difflib.get_close_matches(wanted, list(choices), 1, cutoff=0.75)
+        if matches:
             return names[places.get(matches[0], matches[0])]
-    if matches := difflib.get_close_matches(place, list(places), 1, cutoff=0.75):
+    matches = difflib.get_close_matches(place, list(places), 1, cutoff=0.75)
+    if matches:
         return names[places[matches[0]]]
     return ""
 
