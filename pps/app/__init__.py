@@ -1,4 +1,4 @@
-"""The composition root: settings → registry → one Memory an entity. Owns every lifetime."""
+"""The composition root: settings → registry → one Memory per entity. It owns all lifetimes."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What is to be removed: entities that are deleted, and graphs on Neo4j that are published no more.
+"""Removal of deleted entities, and of graphs on Neo4j that are no longer published.
 
-Both are noted before they are begun, carried through at once where that is possible, and tried
-again after a kill, or when Neo4j is back.
+A removal is noted before it begins and carried out at once if possible. It is tried again after a
+crash, or when Neo4j answers again.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ _LONGEST_RETRY_S = 60.0
 
 
 class Erasing:
-    """Removes what is left of entities whose registration was taken away.
+    """Removes the data of entities that are no longer registered.
 
     Args:
-        registry: Knows which deletions are begun.
-        shared: Has the connection to a server.
-        gate: Keeps everybody else from an entity of a name; who calls ``finished`` or ``carry_out``
-            holds it.
+        registry: Knows the deletions that have begun.
+        shared: Has the connection to Neo4j.
+        gate: Returns the lock of an entity's name. Callers of ``finished`` and ``carry_out`` hold
+            it.
 
     Attributes:
         unpublishing: Held while graphs are removed from Neo4j.
-        stays: Why some could not be removed at the last try; empty when all are gone.
+        stays: Why some graphs could not be removed at the last try; empty if all are gone.
     """
 
     def __init__(
@@ -51,7 +51,7 @@ class Erasing:
         self._gate = gate
 
     async def finish_all(self) -> dict[str, str]:
-        """Finish what was cut short; return what stands in the way, by the name of the entity."""
+        """Finish interrupted deletions; return entity → reason for those that are not possible."""
         in_the_way: dict[str, str] = {}
         try:
             await asyncio.to_thread(self._deletions.sweep)
@@ -66,9 +66,9 @@ class Erasing:
         return in_the_way
 
     async def finished(self, name: str) -> Deletion | None:
-        """Carry through the deletion of an entity of this name and return it.
+        """Finish the deletion of an entity of this name and return the entity.
 
-        None when none is begun.
+        Return None if no deletion of that name has begun.
         """
         pending = await asyncio.to_thread(self._deletions.pending)
         deletion = next((candidate for candidate in pending if candidate.entity.name == name), None)
@@ -77,9 +77,9 @@ class Erasing:
         return deletion
 
     async def carry_out(self, deletion: Deletion) -> None:
-        """Remove the files, and what is published on Neo4j.
+        """Remove an entity's files and its published graph.
 
-        Where Neo4j is away, it goes when that answers.
+        If Neo4j does not answer, the graph is removed later.
 
         Raises:
             StoreError, StoreUnavailable: Files are left; the next start tries again.
@@ -98,9 +98,9 @@ class Erasing:
         await self.unpublish()
 
     async def unpublish(self) -> str:
-        """Remove the graphs from Neo4j that are published no more.
+        """Remove the graphs from Neo4j that are no longer published.
 
-        Return why some stay, an empty text when none does.
+        Return why some of them stay, or an empty text if all are gone.
         """
         async with self.unpublishing:
             groups = await asyncio.to_thread(self._unpublished.groups)
@@ -123,7 +123,7 @@ class Erasing:
             return self.stays
 
     async def keep_unpublishing(self) -> None:
-        """Try again and again to remove what is published no more, as long as the app is open."""
+        """While the app is open, keep trying to remove graphs that are no longer published."""
         wait_s = _FIRST_RETRY_S
         while True:
             try:

@@ -1,4 +1,4 @@
-"""The features of one installation: loaded by entry point, switched on or off by the owner."""
+"""The features of an installation: loaded by entry point, switched on or off by the owner."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ class InstalledFeature:
 
     Attributes:
         package: The distribution.
-        feature: None where it cannot be used.
-        problem: Why it cannot; empty where it can.
+        feature: None if it cannot be used.
+        problem: Why it cannot be used; empty if it can.
     """
 
     name: str
@@ -71,11 +71,10 @@ class InstalledFeature:
 
 
 class Features:
-    """Which features there are and which are on. What is off keeps its data.
+    """The installed features, and which of them are on. A feature that is off keeps its data.
 
     Attributes:
-        changes: How often something was switched; who keeps what it made of the features compares
-            it.
+        changes: Number of switches so far. Callers that cache a result of the features compare it.
     """
 
     def __init__(self, switches: FeatureSwitches, installed: Iterable[InstalledFeature]) -> None:
@@ -86,10 +85,7 @@ class Features:
 
     @classmethod
     def load(cls, switches: FeatureSwitches) -> Features:
-        """Import what the entry points lead to.
-
-        Blocks; one that cannot be imported keeps no other waiting.
-        """
+        """Import all features. It blocks; a feature that fails does not affect the others."""
         shipped = [_loaded(point) for point in shipped_feature_points()]
         known = {feature.name: feature for feature in shipped}
         others: dict[str, InstalledFeature] = {}
@@ -109,11 +105,11 @@ class Features:
         return cls(switches, [*shipped, *others.values()])
 
     def installed(self) -> tuple[InstalledFeature, ...]:
-        """Return every feature that is installed, the shipped ones first."""
+        """Return all installed features, the shipped ones first."""
         return tuple(self._installed.values())
 
     def absent(self) -> tuple[str, ...]:
-        """Return the names of features that were switched off and are not installed any more."""
+        """Return the names of features that were switched off and are no longer installed."""
         return tuple(sorted(self._off - self._installed.keys()))
 
     def enabled(self) -> tuple[LoadedFeature, ...]:
@@ -125,11 +121,11 @@ class Features:
         )
 
     def provided(self, point: str, *, is_off_too: bool = False) -> Any:
-        """Return what a feature provides at an extension point of the core; None when none does.
+        """Return what a feature provides at an extension point of the core, or None.
 
         Args:
-            point: Its name.
-            is_off_too: Features that are off count too: what erases is never switched off.
+            point: Name of the extension point.
+            is_off_too: Include features that are off, because erasing is never switched off.
         """
         for feature in self._installed.values():
             if feature.feature is None or (feature.name in self._off and not is_off_too):
@@ -142,7 +138,11 @@ class Features:
         return name in self._installed and name not in self._off
 
     def find(self, name: str) -> InstalledFeature:
-        """Return a feature by its name; NotFound when none of that name is installed."""
+        """Return an installed feature by name.
+
+        Raises:
+            NotFound: No feature of that name is installed.
+        """
         if name not in self._installed:
             raise NotFound("feature")
         return self._installed[name]
@@ -150,7 +150,8 @@ class Features:
     async def switch(self, name: str, *, on: bool) -> InstalledFeature:
         """Switch a feature on or off for this installation.
 
-        NotFound when none of that name is installed.
+        Raises:
+            NotFound: No feature of that name is installed.
         """
         feature = self.find(name)
         await asyncio.to_thread(self._switches.switch, name, on=on)
@@ -163,8 +164,8 @@ def load_feature(point: FeaturePoint) -> LoadedFeature:
     """Import a feature.
 
     Raises:
-        PPSError: What is declared has a bad name, or is no feature.
-        Exception: Whatever the import raises.
+        PPSError: The entry point has a bad name or leads to no feature.
+        Exception: Any error of the import.
     """
     check_feature_name(point.name)
     value = import_target(point.target)
@@ -174,7 +175,7 @@ def load_feature(point: FeaturePoint) -> LoadedFeature:
 
 
 def import_target(target: str) -> Any:
-    """Return what ``module:attribute`` names; the attribute may have dots."""
+    """Import ``module:attribute`` and return it; the attribute may contain dots."""
     module, _, attribute = target.partition(":")
     return attrgetter(attribute)(import_module(module))
 
@@ -186,7 +187,7 @@ def _loaded(point: FeaturePoint) -> InstalledFeature:
         feature = load_feature(point)
     except PPSError as error:
         problem = error.message
-    except Exception as error:  # noqa: BLE001 - the code of others: it is named, and the rest goes on
+    except Exception as error:  # noqa: BLE001 - others' code; the error is reported
         unforeseen(_log, f"the feature {point.name} of {point.package} cannot be imported", error)
         problem = f"cannot be imported ({type(error).__name__}: {error})"
     return InstalledFeature(point.name, point.package, point.is_shipped, feature, problem)
@@ -201,7 +202,7 @@ def _checked(
     try:
         others = [operation for feature in offered for operation in feature.operations()]
         problem = installed_feature.feature.problem(others)
-    except Exception as error:  # noqa: BLE001 - the code of others: it is named, and the rest goes on
+    except Exception as error:  # noqa: BLE001 - others' code; the error is reported
         unforeseen(
             _log,
             f"the operations of the feature {installed_feature.name} cannot be imported",

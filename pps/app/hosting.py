@@ -1,4 +1,4 @@
-"""The entities of one data folder: made, opened, lent, closed and deleted."""
+"""The entities of one data folder: creating, opening, lending, closing and deleting memories."""
 
 from __future__ import annotations
 
@@ -68,10 +68,11 @@ _SAVE_RUNNING_S = 60.0
 
 @dataclass(slots=True)
 class _Open:
-    """A memory that is open, and how many are using it.
+    """An open memory.
 
     Attributes:
-        card: The stamp of the ``entity.toml`` that it was opened with.
+        card: Stamp of the ``entity.toml`` that it was opened with.
+        users: Number of callers that use it now.
     """
 
     memory: Memory
@@ -84,9 +85,9 @@ class PublishedState:
     """Whether an entity's graph is published on Neo4j.
 
     Attributes:
-        behind: Changes that the published graph lacks; None while all of it is written anew, or
-            where it is not published.
-        waits_for: Why nothing is written or removed now; empty while it goes on.
+        behind: Number of changes that the published graph lacks; None while the whole graph is
+            written anew, or if it is not published.
+        waits_for: Why nothing is written or removed at present; empty while work goes on.
     """
 
     name: str
@@ -96,7 +97,7 @@ class PublishedState:
 
 
 class App:
-    """Every entity of one data folder, with at most ``server.open_entities`` open at once.
+    """The entities of one data folder, at most ``server.open_entities`` of them open at once.
 
     ``async with App.open(settings) as app, app.memory("ana") as memory: ...``
     """
@@ -109,22 +110,21 @@ class App:
         self.features = features
         self._shared = shared
         self._open: OrderedDict[str, _Open] = OrderedDict()
-        self._gate = Gates().hold  # one opening or closing at a time an entity
+        self._gate = Gates().hold  # one opening or closing of an entity at a time
         self._erasing = Erasing(registry, shared, self._gate)
         self._moving = Moving(registry, shared)
         self._failed: dict[str, str] = {}
         self._damage = TextDamage()
-        self.makes_namespaces = False  # a server makes those in Chroma before they are needed
+        self.makes_namespaces = False  # a server makes Chroma namespaces ahead of use
         self._actor = ""
-        self._told_of_leaving: list[Callable[[str], Awaitable[None]]] = []
-        self.clock: Callable[[], datetime] = lambda: time.now()  # by which squads deliver and lease
+        self._leaving_listeners: list[Callable[[str], Awaitable[None]]] = []
+        self.clock: Callable[[], datetime] = lambda: (
+            time.now()
+        )  # for deliveries and leases of squads
 
     def by(self, actor: str) -> App:
-        """Return the same app for an actor: the memories that it lends are written by them.
-
-        Empty is the person.
-        """
-        bound: App = copy.copy(self)  # all that it holds is shared
+        """Return a view of this app whose memories are written by an actor; empty is the person."""
+        bound: App = copy.copy(self)  # its state stays shared
         bound._actor = actor
         return bound
 
@@ -133,11 +133,13 @@ class App:
     async def open(
         cls, settings: Settings, *, embedder: Embedder | None = None
     ) -> AsyncGenerator[App]:
-        """Open the registry and what all memories share, finish deletions.
+        """Open the registry and the shared resources, and finish interrupted deletions.
 
-        Close every memory at the end.
+        All memories are closed at the end.
 
-        An ``embedder`` takes the place of the one that the settings name; it is closed at the end.
+        Args:
+            settings: Of the installation.
+            embedder: Replaces the embedder of the settings; it is closed at the end.
 
         Raises:
             ConfigError: A setting cannot be used.
@@ -167,7 +169,7 @@ class App:
                 await asyncio.to_thread(registry.running.save)
 
     async def warm_up(self) -> None:
-        """Import a memory's packages and load the embedding model before the first one opens."""
+        """Import a memory's packages and load the embedding model before the first memory opens."""
         await asyncio.gather(
             asyncio.to_thread(load, "pps.app.opening"),
             asyncio.to_thread(self._shared.load_embedder),
@@ -182,17 +184,23 @@ class App:
         token: bool = True,
         time_zone: str = "",
     ) -> Created:
-        """Register an entity; make its folder, indexes, own node and, unless it is a pool, a token.
+        """Register an entity and create its folder, indexes, own node and token.
 
-        What was cut short or failed is completed when it is asked for again: the token comes with
-        the first that succeeds. One that is made already keeps the packs and the time zone that it
-        has.
+        If an earlier call was interrupted or failed, the next one completes it; the token comes
+        with the first call that succeeds. An existing entity keeps its packs and time zone.
+
+        Args:
+            name: The entity's name.
+            store: ``embedded``, ``postgresql`` or ``neo4j``; the settings' store if None.
+            packs: Names of the packs of kinds that it gets.
+            token: Make a token; squads' pools get none.
+            time_zone: IANA name of its zone; the settings' zone if empty.
 
         Raises:
-            InvalidRequest: The name is bad or taken, its packs cannot be had together, or there is
-                no such time zone.
-            StoreConflict: It was deleted meanwhile, or the deletion of one of that name is not
-                finished.
+            InvalidRequest: The name is bad or taken, the packs clash, or there is no such time
+                zone.
+            StoreConflict: The entity was deleted meanwhile, or the deletion of an earlier entity of
+                that name is not finished.
             StoreError, StoreUnavailable: A file or server cannot be used.
         """
         names = await asyncio.to_thread(packs_together, self.settings.home, packs)
@@ -206,25 +214,19 @@ class App:
                 time_zone=zone,
             )
             if names and not entry.made:
-                await asyncio.to_thread(
-                    set_packs, (await asyncio.to_thread(self.registry.mount, name)).folder, names
-                )
+                mounted = await asyncio.to_thread(self.registry.mount, name)
+                await asyncio.to_thread(set_packs, mounted.folder, names)
         try:
             async with self.memory(name, pool=True) as memory:
-                token_text = (
-                    await asyncio.to_thread(self.registry.first_token, memory.entity)
-                    if token
-                    else None
-                )
+                token_text = None
+                if token:
+                    token_text = await asyncio.to_thread(self.registry.first_token, memory.entity)
         except UnknownEntity:
             raise StoreConflict(f"{name} was deleted while it was made; run this again") from None
         return Created(memory.entity, entry.folder, token_text, token_text is not None)
 
     def _new_zone(self, wanted: str) -> str:
-        """Return the time zone that a new entity's file names: that wanted, else that set.
-
-        Empty when none is set.
-        """
+        """Return the checked zone for a new entity's file: the wanted one, else ``new_zone``."""
         if not wanted:
             return self.new_zone
         try:
@@ -234,9 +236,9 @@ class App:
 
     @property
     def new_zone(self) -> str:
-        """The time zone that is set for new entities.
+        """The time zone that is written into the files of new entities.
 
-        Empty when none is set, so that they follow a later setting.
+        It is empty if the settings name none, so that these entities follow a later setting.
         """
         is_set = "time_zone" in self.settings.model_fields_set
         return self.settings.time_zone if is_set else ""
@@ -244,10 +246,9 @@ class App:
     async def delete(self, name: str) -> Deletion:
         """Erase an entity: close its memory, remove its registration, then remove its files.
 
-        What is published on Neo4j goes too; where that is away, it goes when it answers, see
-        ``unpublishing``. Nobody gets the name before all of it is gone. What a kill or a failure
-        cuts short, the next start finishes, and so does the next deletion or creation under that
-        name.
+        A published graph is removed from Neo4j too, later if Neo4j does not answer now. The name
+        stays taken until everything is removed. An interrupted deletion is finished by the next
+        start, or by the next deletion or creation of that name.
 
         Raises:
             UnknownEntity: No such entity.
@@ -255,7 +256,7 @@ class App:
                 nothing was changed.
             StoreError: Something of it could not be removed; the next start tries again.
         """
-        await self._tell_of_leaving(name)
+        await self._announce_leaving(name)
         async with self._gate(name):
             finished = await self._erasing.finished(name)
             if finished:
@@ -263,14 +264,13 @@ class App:
             entry = self.registry.get(name)
             if await asyncio.to_thread(self._has_rows_in_database, entry):
                 await asyncio.to_thread((await self._shared.database()).check)
-            await self._unused(name)
+            await self._wait_until_unused(name)
             await self._close(name)
             exists = (entry.folder / "data").is_dir()
             async with folder.held(entry) if exists else contextlib.nullcontext():
                 is_theirs = partial(self.registry.is_told, entry.entity)
-                await asyncio.to_thread(
-                    spool.erase, self.settings.home, is_theirs
-                )  # while its routes are known
+                # The registry still knows the entity's routes, which the spool's files name.
+                await asyncio.to_thread(spool.erase, self.settings.home, is_theirs)
                 deletion = await asyncio.to_thread(self.registry.deletions.begin, entry.entity)
                 await self._erasing.carry_out(deletion)
         return deletion
@@ -284,28 +284,25 @@ class App:
         return await self._shared.database()
 
     async def finish_deletions(self) -> dict[str, str]:
-        """Finish what a kill or a failure cut short.
-
-        Return what stands in the way, by the name of the entity.
-        """
+        """Finish interrupted deletions; return entity → reason for those that are not possible."""
         return await self._erasing.finish_all()
 
     async def publish(self, name: str, *, anew: bool = False) -> PublishedState:
         """Publish an entity's graph on Neo4j from now on.
 
-        A graph that is published already stays as it is, unless ``anew`` writes it again.
+        A graph that is published already stays as it is, unless ``anew`` asks to write it again.
 
         Raises:
-            ConfigError: Neo4j cannot be used as it is set; nothing was changed.
-            StoreUnavailable: It is away; nothing was changed.
+            ConfigError: Neo4j cannot be used with these settings; nothing was changed.
+            StoreUnavailable: Neo4j does not answer; nothing was changed.
             StoreConflict: The memory is in use and stays so for 30 s.
         """
         await asyncio.to_thread(self.registry.mount, name)
         await (await self._shared.server()).check()
         async with self._gate(name):
             entry = await asyncio.to_thread(self.registry.mount, name)
-            await self._unused(name)
-            held = await self._whole(entry) or await self._opened(entry)
+            await self._wait_until_unused(name)
+            held = await self._intact(entry) or await self._opened(entry)
             publisher = held.memory.parts.indexer.publisher
             if publisher is not None and anew:
                 await publisher.begin_anew()
@@ -323,7 +320,7 @@ class App:
             await asyncio.to_thread(self.registry.set_published, entry.entity, True)
 
     async def publishing(self, name: str) -> PublishedState:
-        """Return whether an entity's graph is published, and how far that is."""
+        """Return whether an entity's graph is published, and how many changes it lacks."""
         async with self.memory(name, pool=True) as memory:
             publisher = memory.parts.indexer.publisher
             if publisher is None:
@@ -338,15 +335,15 @@ class App:
 
         Raises:
             StoreConflict: The memory is in use and stays so for 30 s.
-            StoreUnavailable: An earlier PPS kept the graph on Neo4j alone, which is away; nothing
-                was changed.
+            StoreUnavailable: An earlier PPS kept the graph on Neo4j alone, which does not answer;
+                nothing was changed.
         """
         async with self._gate(name):
             entry = await asyncio.to_thread(self.registry.mount, name)
-            await self._unused(name)
+            await self._wait_until_unused(name)
             if entry.is_published:
-                # Opened, the tables of one that an earlier PPS had on Neo4j alone have its graph.
-                held = await self._whole(entry) or await self._opened(entry)
+                # Opening copies a graph that an earlier PPS kept on Neo4j alone into the tables.
+                held = await self._intact(entry) or await self._opened(entry)
                 if entry.store == "postgresql":
                     await self._end_logging_graph(held.memory)
                 await self._close(name)
@@ -354,35 +351,30 @@ class App:
         return PublishedState(name, is_published=False, waits_for=await self._erasing.unpublish())
 
     async def _end_logging_graph(self, memory: Memory) -> None:
-        """Let the tables of a database log the rows of a graph no more.
-
-        See ``meta.PUBLISHED_AT``.
-        """
+        """Stop logging changes of the graph in PostgreSQL; see ``meta.PUBLISHED_AT``."""
         from pps.journal import meta
 
         publisher = memory.parts.indexer.publisher
         if publisher is not None:
-            await publisher.stop()  # it writes its position
+            await publisher.stop()  # stopping writes its position
         await memory.parts.journal.write(partial(meta.drop, key=meta.PUBLISHED_AT))
 
     async def unpublished_graphs(self) -> tuple[int, str]:
-        """Return how many graphs are to be removed from Neo4j, and why the last try did not."""
+        """Return how many graphs are yet to be removed from Neo4j, and why the last try failed."""
         groups = await asyncio.to_thread(self.registry.unpublishing.groups)
         return len(groups), self._erasing.stays
 
     async def dump_graphiti(self, address: str, folder: Path) -> Path:
-        """Write a group that stock Graphiti keeps on a Neo4j to a file in a folder, for an import.
-
-        Return the file.
+        """Export a group of stock Graphiti from Neo4j to a file, for an import; return the file.
 
         Args:
-            address: ``neo4j://HOST:PORT/DATABASE?group=NAME``; user and password are those that are
-                set.
-            folder: An empty folder.
+            address: ``neo4j://HOST:PORT/DATABASE?group=NAME``. User and password come from the
+                settings.
+            folder: An empty folder for the file.
 
         Raises:
-            InvalidRequest: The address cannot be read, or the group has nothing or is an entity's.
-            StoreUnavailable, ConfigError: Neo4j cannot be used there.
+            InvalidRequest: The address is malformed, or the group is empty or belongs to an entity.
+            StoreUnavailable, ConfigError: Neo4j cannot be used at that address.
         """
         from pps.isolation.graphiti_dump import GraphitiGroup, dump_group
 
@@ -394,32 +386,33 @@ class App:
 
     async def archive(self, name: str, *, undo: bool = False) -> None:
         self.registry.get(name)
-        await self._tell_of_leaving(name)
+        await self._announce_leaving(name)
         async with self._gate(name):
-            await self._unused(name)
+            await self._wait_until_unused(name)
             await self._close(name)
             await asyncio.to_thread(self.registry.archive, name, undo=undo)
 
     def hear_of_leaving(self, listener: Callable[[str], Awaitable[None]]) -> Callable[[], None]:
-        """Call a listener with each name that is about to be archived or deleted.
+        """Call a listener with the name of each entity that is about to be archived or deleted.
 
-        Return what ends that.
+        Callers that use a memory for long, such as a streaming response, release it then, because
+        the deletion waits for them.
 
-        Whoever uses a memory for long, such as an answer that streams, then lets go of it: the
-        deletion waits until it has.
+        Returns:
+            A function that removes the listener.
         """
-        self._told_of_leaving.append(listener)
-        return lambda: self._told_of_leaving.remove(listener)
+        self._leaving_listeners.append(listener)
+        return lambda: self._leaving_listeners.remove(listener)
 
-    async def _tell_of_leaving(self, name: str) -> None:
-        for listener in tuple(self._told_of_leaving):
+    async def _announce_leaving(self, name: str) -> None:
+        for listener in tuple(self._leaving_listeners):
             await listener(name)
 
     async def extract_by(self, name: str, command: str) -> None:
-        """Let a command read an entity's turns from now on; an empty one takes that back.
+        """Let a command extract facts from an entity's turns from now on; an empty text ends that.
 
         Raises:
-            ConfigError: There is no such command, or it needs a setting; nothing was changed.
+            ConfigError: There is no such command, or it lacks a setting; nothing was changed.
             StoreConflict: The memory is in use and stays so for 30 s.
         """
         entry = await asyncio.to_thread(self.registry.mount, name)
@@ -428,7 +421,7 @@ class App:
 
             make_command(self.settings.extractor.model_copy(update={"command": command}))
         async with self._gate(name):
-            await self._unused(name)
+            await self._wait_until_unused(name)
             await asyncio.to_thread(set_extractor, entry.folder, command)
             await self._close(name)
 
@@ -443,15 +436,16 @@ class App:
         async with self._gate(name):
             own = await asyncio.to_thread(own_settings, entry.folder)
             names = await asyncio.to_thread(packs_together, self.settings.home, (*own.packs, pack))
-            await self._unused(name)
+            await self._wait_until_unused(name)
             await asyncio.to_thread(set_packs, entry.folder, names)
             await self._close(name)
         return names
 
     async def switch_feature(self, name: str, *, on: bool) -> InstalledFeature:
-        """Switch a feature on or off for every entity, those that are open too.
+        """Switch a feature on or off for all entities, including open ones.
 
-        NotFound when none is called so.
+        Raises:
+            NotFound: No feature of that name is installed.
         """
         feature = await self.features.switch(name, on=on)
         for entity in self.open_names():
@@ -461,51 +455,59 @@ class App:
         return feature
 
     async def kinds_of(self, owner: str | EntityId) -> Kinds:
-        """Return what an entity's packs say, without opening it.
+        """Return the kinds of an entity's packs, without opening its memory.
 
         Raises as ``load_packs`` and ``Registry.mount``.
         """
         entry = await self._owned(owner)
-        if (held := self._current(entry)) is not None:
+        held = self._current(entry)
+        if held is not None:
             return held.memory.kinds
         own = await asyncio.to_thread(own_settings, entry.folder)
         return Kinds(await asyncio.to_thread(load_packs, self.settings.home, own.packs))
 
     async def zone_of(self, owner: str | EntityId | None) -> tzinfo:
-        """Return an entity's time zone without opening it, the setting's without an owner.
+        """Return an entity's time zone without opening its memory; the settings' zone for None.
 
         Raises as ``kinds_of``.
         """
         if owner is None:
             return zone_of(self.settings.time_zone)
         entry = await self._owned(owner)
-        if (held := self._current(entry)) is not None:
+        held = self._current(entry)
+        if held is not None:
             return held.memory.zone
         own = await asyncio.to_thread(own_settings, entry.folder)
         return zone_of(own.time_zone or self.settings.time_zone)
 
     @contextlib.asynccontextmanager
     async def memory(self, owner: str | EntityId, *, pool: bool = False) -> AsyncGenerator[Memory]:
-        """Lend an entity's memory, opening it when it is not open.
+        """Lend an entity's memory, and open it if it is closed.
 
-        A squad's pool only to who asks for one.
+        Args:
+            owner: The entity, or its name.
+            pool: Allow a squad's pool; without it only entities are lent.
 
         Raises:
             UnknownEntity: No such entity.
-            StoreConflict: Another process holds its files; the message names it. Or another process
-                deleted it and made it anew while this one has the deleted one's files open.
-            StoreError: A file of it is gone, also one that was taken away while it is open.
+            InvalidRequest: The entity is a squad's pool and ``pool`` is False, or it was deleted
+                and created again.
+            StoreConflict: Another process holds the files; the message names it. Or another process
+                deleted and re-created the entity while this one has the old files open.
+            StoreError: A file is missing, even if it was removed while the memory is open.
         """
         entry = await self._owned(owner)
         name = entry.entity.name
-        if not pool and (squad := await asyncio.to_thread(self.registry.squads.pool_of, name)):
-            raise InvalidRequest(
-                "entity", f"is the pool of the squad {squad!r}: only its members reach it"
-            )
+        if not pool:
+            squad = await asyncio.to_thread(self.registry.squads.pool_of, name)
+            if squad:
+                raise InvalidRequest(
+                    "entity", f"is the pool of the squad {squad!r}: only its members reach it"
+                )
         async with self._gate(name):
             if self.registry.seen(name) != entry:
-                entry = await self._owned(owner)  # while the gate was waited for it may have moved
-            held = await self._whole(entry) or await self._opened(entry)
+                entry = await self._owned(owner)  # it may have moved while this waited
+            held = await self._intact(entry) or await self._opened(entry)
             held.users += 1
             self._open.move_to_end(name)
         try:
@@ -516,7 +518,7 @@ class App:
             await self._trim()
 
     def provide_shared_lines(self, lines: SharedLinesOf) -> None:
-        """Let context packs have a section with the shared records of an entity's squad pool."""
+        """Set the source of the context packs' section with records shared in a squad's pool."""
         self._shared.lines_of = lines
 
     async def reembed(self, name: str, progress: Progress | None = None) -> dict[str, int]:
@@ -525,33 +527,34 @@ class App:
         Raises:
             StoreConflict: The memory is in use and stays so for 30 s.
         """
-        async with self._anew(name, "vectors") as memory:
+        async with self._exclusively(name, "vectors") as memory:
             return await memory.reembed(progress)
 
     async def reindex(
         self, name: str, progress: Progress | None = None, which: Index = "all"
     ) -> dict[str, int]:
-        """Build an entity's indexes anew from journal, graph and anchors.
+        """Rebuild an entity's indexes from journal, graph and anchors.
 
-        All of them also when they cannot be opened.
-
-        Raises StoreConflict as ``reembed``.
+        With ``all`` it works even if the indexes cannot be opened. Raises StoreConflict as
+        ``reembed``.
         """
-        async with self._anew(name, "all") if which == "all" else self.memory(name) as memory:
+        async with (
+            self._exclusively(name, "all") if which == "all" else self.memory(name) as memory
+        ):
             return await memory.reindex(progress, which)
 
     async def rebuild(self, name: str, progress: Progress | None = None) -> dict[str, int]:
         """Rebuild an entity's graph from its journal: turns, records, facts of callers and rules.
 
         Returns:
-            Documents by kind, as ``reindex``; and ``to_read``, the turns that a model or command
-            reads again.
+            Documents by kind, as ``reindex``, and as ``to_read`` the number of turns that a model
+            or command extracts from again.
 
         Raises:
             StoreConflict: The memory is in use and stays so for 30 s.
             StoreError: Its journal is gone too.
         """
-        async with self._anew(name, "graph") as memory:
+        async with self._exclusively(name, "graph") as memory:
             indexed = await memory.rebuild(progress)
             jobs = await memory.jobs.stats()
         self._failed.pop(name, None)
@@ -617,7 +620,7 @@ class App:
             async with self.memory(name, pool=True):
                 pass  # repairs leftovers of a crash or an earlier PPS first, or raises the reason
         async with self._gate(name):
-            await self._unused(name)
+            await self._wait_until_unused(name)
             await self._close(name)
             async with folder.held(entry):
                 # Again, now that nobody else can move it: another call may have been first.
@@ -654,16 +657,18 @@ class App:
         return MoveReport(name, "dropped" if is_dropped else "nothing_to_do", place_of(entry.store))
 
     async def moved_copy(self, name: str) -> tuple[list[str], list[str]]:
-        """Return notes and problems about what another store holds of an entity since a move."""
+        """Return notes and problems about a copy of an entity in another store, left by a move."""
         entry = await asyncio.to_thread(self.registry.get, name)
         other = await asyncio.to_thread(self.registry.moves.other_copy, entry.entity.group)
         return notes_and_problems(entry, other)
 
     async def erase_upgrade_copy(self, name: str) -> bool:
-        """Erase the copy of an entity from before its upgrade; tell whether there was one.
+        """Erase the copy of an entity from before its upgrade; return whether there was one.
 
-        Raises UnknownEntity; StoreConflict when another process holds the files; StoreError when
-        something stays.
+        Raises:
+            UnknownEntity: No such entity.
+            StoreConflict: Another process holds the files.
+            StoreError: A part of the copy could not be erased.
         """
         entry = await asyncio.to_thread(self.registry.get, name)
         async with self._gate(name):
@@ -672,7 +677,7 @@ class App:
                 return await asyncio.to_thread(erase_copies, entry)
 
     async def unopenable(self) -> dict[str, str]:
-        """Return the entities that are known not to open, and why."""
+        """Return entity → reason for the entities that are known not to open."""
         entries = await asyncio.to_thread(self.registry.list)
         problems = {
             entry.entity.name: await asyncio.to_thread(unusable, entry)
@@ -685,19 +690,17 @@ class App:
     async def _text_damage(self, entry: Entry) -> str:
         name = entry.entity.name
         wrong = await asyncio.to_thread(self._damage.of, entry.folder / "data" / "text")
-        return (
-            f"{name}: its text index is damaged ({wrong}); run `pps reindex {name}`"
-            if wrong
-            else ""
-        )
+        if not wrong:
+            return ""
+        return f"{name}: its text index is damaged ({wrong}); run `pps reindex {name}`"
 
     @contextlib.asynccontextmanager
-    async def _anew(self, name: str, anew: Anew) -> AsyncGenerator[Memory]:
-        """Open an entity for one caller alone, with indexes that begin empty."""
+    async def _exclusively(self, name: str, anew: Anew) -> AsyncGenerator[Memory]:
+        """Open an entity for this caller alone, with the parts named by ``anew`` empty."""
         async with self._gate(name):
             entry = await asyncio.to_thread(self.registry.mount, name)
             self._held(entry)
-            await self._unused(name)
+            await self._wait_until_unused(name)
             await self._close(name)
             memory = await self._open_memory(entry, anew)
             try:
@@ -706,17 +709,21 @@ class App:
                 await memory.close()
 
     async def _open_memory(self, entry: Entry, anew: Anew = "no") -> Memory:
-        """Open a memory.
-
-        Its packages, half of all there is to import, are imported for the first one.
-        """
+        """Open a memory; the first one also imports the packages that memories need."""
         opening = await asyncio.to_thread(load, "pps.app.opening")
         return await opening.open_memory(entry, self._shared, anew=anew)
 
-    async def _unused(self, name: str) -> None:
-        """Wait until nobody uses a memory; its gate is held, so nobody new can."""
+    async def _wait_until_unused(self, name: str) -> None:
+        """Wait until nobody uses a memory. The caller holds its gate, so no new user can come.
+
+        Raises:
+            StoreConflict: It is still in use after 30 s.
+        """
         until = asyncio.get_running_loop().time() + _PATIENCE_S
-        while (held := self._open.get(name)) and held.users:
+        while True:
+            held = self._open.get(name)
+            if held is None or not held.users:
+                return
             if asyncio.get_running_loop().time() > until:
                 raise StoreConflict(f"{name} is in use; run this again when its clients are quiet")
             await asyncio.sleep(0.05)
@@ -725,11 +732,12 @@ class App:
         return list(self._open)
 
     async def resume_pending(self, patience_s: float = 3600.0) -> dict[str, str]:
-        """Finish deletions, then the jobs of closed entities, each for ``patience_s`` at most.
+        """Finish deletions, then the jobs of closed entities, each within ``patience_s`` seconds.
 
-        Return what stands in the way, by the name of the entity; empty when all could be opened.
+        Returns:
+            Entity → reason for those whose work could not be finished.
         """
-        in_the_way = await self.finish_deletions()
+        problems = await self.finish_deletions()
         for name in await self.closed_pending():
             try:
                 async with self.memory(name, pool=True) as memory:
@@ -737,16 +745,14 @@ class App:
             except UnknownEntity:
                 continue  # deleted or archived meanwhile
             except PPSError as error:
-                in_the_way[name] = f"unfinished jobs wait: {error.message}"
-        return in_the_way
+                problems[name] = f"unfinished jobs wait: {error.message}"
+        return problems
 
     async def erase_overdue(self) -> None:
-        """Let every entity, closed ones too, erase what can no longer be restored.
+        """Erase forgotten items that can no longer be restored, in open and closed entities.
 
-        See ``Forgetting.tend``.
-
-        Copies from before upgrades go when they are over their time, those of archived entities
-        too.
+        Copies from before upgrades are erased when their time is over, also those of archived
+        entities. See ``Forgetting.tend``.
         """
         keep = timedelta(days=self.settings.forgetting.restorable_d)
         for entry in await asyncio.to_thread(self.registry.list):
@@ -757,7 +763,7 @@ class App:
                         await memory.forgetting.tend()
                 elif await self._has_overdue(entry, keep):
                     async with self.memory(name, pool=True):
-                        pass  # it is erased as the memory is opened
+                        pass  # opening the memory erases it
             except PPSError as error:
                 _log.warning("%s: what is over its time is not erased: %s", name, error.message)
         for entry in await asyncio.to_thread(self.registry.list, include_archived=True):
@@ -769,7 +775,7 @@ class App:
                 _log.warning("%s: the copy from before its upgrade stays: %s", name, error.message)
 
     async def _has_overdue(self, entry: Entry, keep: timedelta) -> bool:
-        """Tell whether a closed memory has something in its bin that can no longer be restored."""
+        """Return whether a closed memory's bin has an item that can no longer be restored."""
         from pps.journal import bin_rows
 
         if entry.store == "postgresql":
@@ -780,15 +786,14 @@ class App:
         return await asyncio.to_thread(bin_rows.has_overdue, file, keep, time.now())
 
     async def closed_pending(self) -> dict[str, datetime]:
-        """Return the entities that are closed and may have unfinished jobs, and since when."""
+        """Return closed entity → time since when it may have unfinished jobs."""
         since = await asyncio.to_thread(self.registry.pending_since)
         open_now = set(self.open_names())
         return {name: moment for name, moment in since.items() if name not in open_now}
 
     async def close_all(self) -> None:
-        async with (
-            contextlib.AsyncExitStack() as closing
-        ):  # each, also when another cannot be closed
+        # The stack closes all memories even if one of them fails.
+        async with contextlib.AsyncExitStack() as closing:
             for name in self._open:
                 closing.push_async_callback(self._closed, name)
 
@@ -808,21 +813,22 @@ class App:
     def _held(self, entry: Entry) -> _Open | None:
         """Return an entity's memory if it is open.
 
-        One of the same name that was deleted meanwhile is not closed for it: its files and the new
-        one's have the same paths, by which Chroma and SQLite would find the wrong ones.
+        Raises:
+            StoreConflict: A deleted entity of the same name is still open here. It is not closed,
+                because its files and the new entity's have the same paths, and Chroma and SQLite
+                would find the wrong ones.
         """
         held = self._open.get(entry.entity.name)
         if held and held.memory.entity != entry.entity:
             raise StoreConflict(
                 f"{entry.entity.name} was deleted and made anew by another process while this one "
-                "has the deleted "
-                "one's files open; restart this one (`pps serve --stop`; the next command starts "
-                "it)"
+                "has the deleted one's files open; restart this one (`pps serve --stop`; the next "
+                "command starts it)"
             )
         return held
 
     def _current(self, entry: Entry) -> _Open | None:
-        """Return an entity's memory if it is open and its ``entity.toml`` is as it was then."""
+        """Return an entity's memory if it is open and its ``entity.toml`` is unchanged since."""
         held = self._open.get(entry.entity.name)
         is_current = (
             held is not None
@@ -832,17 +838,14 @@ class App:
         return held if is_current else None
 
     async def _renewed(self, entry: Entry, held: _Open) -> _Open | None:
-        """Return an open memory whose ``entity.toml`` was changed.
+        """Close an open memory whose ``entity.toml`` was changed, and return None.
 
-        None where it was closed, to be opened with it.
-
-        While somebody uses the memory it stays open as it is; the change is used as soon as nobody
-        does.
+        A memory in use is returned unchanged instead; it is closed when nobody uses it.
 
         Raises:
-            ConfigError, StoreError: The file has a mistake, which is named; the memory stays open
-                as it is.
-            IsolationError: It says that the folder is another entity's.
+            ConfigError, StoreError: The file has a mistake; the memory stays open with the earlier
+                settings.
+            IsolationError: The file says that the folder is another entity's.
         """
         await asyncio.to_thread(folder.check_card, entry.folder, entry.entity)
         await asyncio.to_thread(own_settings, entry.folder)
@@ -853,35 +856,36 @@ class App:
         return None
 
     def waits_for_its_card(self, entry: Entry) -> bool:
-        """Tell whether an entity is open with an ``entity.toml`` that was changed since."""
+        """Return whether an entity is open with an ``entity.toml`` that was changed since."""
         return entry.entity.name in self._open and self._current(entry) is None
 
-    async def _whole(self, entry: Entry) -> _Open | None:
-        """Return an entity's memory if it is open and has its files.
+    async def _intact(self, entry: Entry) -> _Open | None:
+        """Return an entity's memory if it is open, with all its files and settings up to date.
 
-        What it was told without them would be lost.
+        Raises:
+            StoreError: A file is missing. Anything written without it would be lost.
         """
         held = self._held(entry)
-        if held and (lost := folder.gone(entry)):
+        problem = folder.gone(entry) if held else ""
+        if held and problem:
             if not held.users:
                 await self._close(entry.entity.name)
-            raise StoreError(lost)
+            raise StoreError(problem)
         if held is not None and self._current(entry) is None:
             return await self._renewed(entry, held)
         return held
 
     async def _opened(self, entry: Entry) -> _Open:
-        # Before the first turn can come in: a process that is killed leaves it set, and the next
-        # one looks.
-        with contextlib.suppress(StoreUnavailable):  # on a full disk what is there can be read
+        # The mark is set before the first turn can come in. If this process is killed, it stays
+        # set, and the next process looks for unfinished jobs.
+        with contextlib.suppress(StoreUnavailable):  # on a full disk the memory can still be read
             await asyncio.to_thread(self.registry.set_pending, entry.entity, True)
         card = folder.card_stamp(entry.folder)
         try:
             memory = await self._open_memory(entry)
         except PPSError as error:
-            if not (
-                error.retryable or isinstance(error, StoreConflict)
-            ):  # others may be over at any moment
+            # Retryable errors and conflicts may be over at any moment.
+            if not (error.retryable or isinstance(error, StoreConflict)):
                 self._failed[entry.entity.name] = error.message
             raise
         self._failed.pop(entry.entity.name, None)
@@ -923,9 +927,8 @@ class App:
                 "%s: whether it has jobs left cannot be read; its next start looks: %s", name, error
             )
         await held.memory.close()
-        with contextlib.suppress(
-            UnknownEntity, StoreUnavailable
-        ):  # deleted by another process; else it stays set
+        # Another process may have deleted the entity; on other errors the mark stays set.
+        with contextlib.suppress(UnknownEntity, StoreUnavailable):
             await asyncio.to_thread(self.registry.set_pending, entity, pending)
 
 

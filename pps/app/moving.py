@@ -2,10 +2,10 @@
 
 This module also erases the copy that a move left behind.
 
-The registry says which store is the true one, and changes that in one transaction. Killed before
-it, the memory is where it was and what was copied is noted; killed after it, the memory is in its
-new place and its card follows when it is next opened. The same move asked for again finishes
-either.
+The registry names the store that is in force, and changes it in one transaction. After a crash
+before it, the memory is in the old store and the partial copy is noted. After a crash behind it,
+the memory is in the new store, and its ``entity.toml`` is updated when it is next opened. Repeating
+the move finishes it in both cases.
 """
 
 from __future__ import annotations
@@ -33,13 +33,13 @@ State: TypeAlias = Literal["moved", "nothing_to_do", "dropped"]
 
 @dataclass(frozen=True, slots=True)
 class MoveReport:
-    """What became of a memory that was to be moved.
+    """The result of moving a memory.
 
     Attributes:
-        state: ``dropped`` where what was kept of it elsewhere was erased.
+        state: ``dropped`` if the copy in the other store was erased.
         store: Where the memory is now: ``embedded`` or ``postgresql``.
-        rows: Table → rows, of a move; tables that are empty are left out.
-        kept: Where the memory as it was before its move still is; empty where nowhere.
+        rows: Table → number of rows moved, without empty tables.
+        kept: Where the copy from before the move still is; empty if there is none.
         seconds: How long it took.
     """
 
@@ -52,18 +52,18 @@ class MoveReport:
 
 
 class Moving:
-    """Moves memories that nobody has open; who calls holds the entity's gate."""
+    """Moves memories that nobody has open. Callers hold the gate of the entity."""
 
     def __init__(self, registry: Registry, shared: Shared) -> None:
         self._registry = registry
         self._shared = shared
 
     async def check(self, entry: Entry, target: Place) -> bool:
-        """Tell whether there is anything to move, having checked that it can be.
+        """Check that a move is possible, and return whether there is anything to move.
 
         Raises:
-            InvalidRequest: What the last move left is still kept.
-            ConfigError, StoreUnavailable: The server is not set, or does not answer.
+            InvalidRequest: The copy from the last move is still kept.
+            ConfigError, StoreUnavailable: The server is not configured, or does not answer.
         """
         if place_of(entry.store) == target:
             return False
@@ -86,7 +86,7 @@ class Moving:
             StoreError: The copy is not the same as the memory; it is erased, and nothing was
                 changed.
             InvalidRequest, StoreUnavailable, StoreConflict: It cannot be copied; nothing was
-            changed.
+                changed.
         """
         await asyncio.to_thread(self._registry.moves.begin, entry.entity, target)
         try:
@@ -111,9 +111,9 @@ class Moving:
         return lambda tell: copy_to_file(database, group, file_of(entry), tell)
 
     async def erase_other_copy(self, entry: Entry) -> bool:
-        """Erase what a store that is not the entity's own holds of it.
+        """Erase the entity's copy in a store that is not its own.
 
-        Tell whether anything was noted.
+        Return whether such a copy was noted.
 
         Raises:
             StoreError, StoreUnavailable: It cannot be erased; it stays noted.
@@ -121,7 +121,7 @@ class Moving:
         return await erase_other_copy(entry, self._registry.moves, self._shared)
 
     async def kept(self, entry: Entry) -> str:
-        """Return where a memory as it was before its move is still kept; empty where nowhere."""
+        """Return where the copy from before a move still is, or an empty text."""
         other = await self._other_copy(entry)
         return place_text(entry, other) if other is not None and other.is_kept else ""
 
@@ -164,12 +164,12 @@ def notes_and_problems(entry: Entry, other: OtherCopy | None) -> tuple[list[str]
 
 
 def place_text(entry: Entry, other: OtherCopy) -> str:
-    """Return where a copy is, in words."""
+    """Return a description of where a copy is."""
     return str(file_of(entry)) if other.place == "embedded" else "the PostgreSQL database"
 
 
 def file_of(entry: Entry) -> Path:
-    """Return the file that an entity's memory is in, or would be."""
+    """Return the path of an entity's ``memory.db``, which need not exist."""
     return entry.folder / "data" / folder.JOURNAL
 
 

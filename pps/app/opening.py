@@ -82,9 +82,9 @@ async def open_memory(entry: Entry, shared: Shared, *, anew: Anew = "no") -> Mem
 
     Raises:
         StoreConflict: Another process holds the files; the message names it.
-        ConfigError: The vectors are of another model, which cannot be had (unless they begin anew).
-            Or the graph lies in a file of an earlier PPS, and the extra ``migrate``, which reads
-            it, is not installed.
+        ConfigError: The vectors were made by another embedding model, which is not available
+            (unless they begin anew). Or the graph is in a file of an earlier PPS, and the extra
+            ``migrate``, which reads it, is not installed.
         StoreError, StoreUnavailable: A file or server cannot be used.
     """
     async with contextlib.AsyncExitStack() as stack:
@@ -118,10 +118,10 @@ async def open_memory(entry: Entry, shared: Shared, *, anew: Anew = "no") -> Mem
 
 
 async def bring_up_to_date(entry: Entry, shared: Shared) -> None:
-    """Bring the tables of a memory that nobody opens to this version; the caller holds its files.
+    """Upgrade the tables of a closed memory to this version; the caller holds its files.
 
-    Its worker and its indexes stay as they are: what a crash left of its jobs is put right when it
-    is opened.
+    No worker starts and no index changes. Jobs that a crash interrupted are repaired when the
+    memory is opened.
 
     Raises as ``open_memory``.
     """
@@ -143,9 +143,9 @@ def self_node_id(entity: EntityId) -> str:
 
 
 class _Opening:
-    """One entity's memory on its way from files to a running worker.
+    """Opens one entity's memory, from its files to a running worker.
 
-    What is opened is closed by the stack.
+    Everything that it opens is closed by the exit stack.
     """
 
     def __init__(
@@ -173,7 +173,7 @@ class _Opening:
         self.kinds = NO_KINDS
 
     async def memory(self) -> Memory:
-        """Put the parts together; the order is that in which they need each other."""
+        """Open the parts in the order in which they depend on each other."""
         entity = self._entry.entity
         journal = self._journal
         shared = self._shared
@@ -295,9 +295,9 @@ class _Opening:
         return topics
 
     async def pinned_embedder(self) -> Embedder | None:
-        """Return the model that an entity is bound to from its first vector on.
+        """Return the embedder that the entity is bound to since its first vector.
 
-        If its vectors begin anew, that is the model of the settings.
+        If its vectors begin anew, it is the embedder of the settings.
         """
         journal = self._journal
         name = self._entry.entity.name
@@ -371,12 +371,11 @@ class _Opening:
         return client
 
     async def _prepare_publishing(self, indexes: EntityIndexes) -> None:
-        """Read a graph that an earlier PPS left on Neo4j alone into the tables.
+        """Copy a graph that an earlier PPS kept on Neo4j alone into the tables, and note that.
 
-        Note that they hold the graph.
-
-        Raises StoreUnavailable where Neo4j is away, and StoreError where what was read is not the
-        same.
+        Raises:
+            StoreUnavailable: Neo4j does not answer.
+            StoreError: The copy is not the same as the graph.
         """
         journal = self._journal
         if await journal.get_meta(PUBLISHED_AT) is not None:
@@ -393,7 +392,7 @@ class _Opening:
     async def _publisher(
         self, client: IsolatedGraphitiClient, indexes: EntityIndexes
     ) -> Publisher | None:
-        """Begin to publish the graph on Neo4j, where the entity's is."""
+        """Start publishing the graph on Neo4j, if the entity's graph is published."""
         if not self._entry.is_published:
             return None
         shared = self._shared
@@ -481,10 +480,7 @@ class _Opening:
         return Reader(self._journal, self._entry.entity.name, rules, models)
 
     async def _self_node(self, client: IsolatedGraphitiClient, pipeline: Pipeline) -> str:
-        """Make the entity's own node when it is not there; return its uuid.
-
-        A graph that was made once has it.
-        """
+        """Return the uuid of the entity's own node; create the node in a new graph."""
         name = self._entry.entity.name
         uuid = self_node_id(self._entry.entity)
         if not await client.nodes([uuid]):
@@ -497,7 +493,7 @@ class _Opening:
         return uuid
 
     async def _start(self, worker: Worker, rules: WorkRules) -> None:
-        """Start the worker; each start gives parked turns another chance."""
+        """Start the worker. Each start tries parked turns again."""
         await self._journal.queue.retry()
         await self._journal.queue.due()
         rules.backlog.set(await self._journal.unfinished())
@@ -506,7 +502,7 @@ class _Opening:
 
 
 async def _kept_open() -> None:
-    """Close nothing: the graph tables are in the journal."""
+    """Close nothing, because the graph tables are part of the journal."""
 
 
 async def _repaired(
@@ -518,12 +514,13 @@ async def _repaired(
     *,
     is_made_anew: bool,
 ) -> tuple[str, ...]:
-    """Carry through what a crash cut short and bring lagging indexes up to date.
+    """Finish work that a crash interrupted, and bring lagging indexes up to date.
 
-    Return what could not be done.
+    A model that does not answer, or a disk that is nearly full, does not prevent the opening; the
+    worker tries again later.
 
-    A model that is away, or a disk that is nearly full, keeps nobody from opening a memory: its
-    worker tries again.
+    Returns:
+        What could not be done, or an empty text.
     """
     try:
         await forgetter.resume()

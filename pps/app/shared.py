@@ -1,4 +1,4 @@
-"""What all memories of a process share: models, threads and the connection to a server."""
+"""Resources that all memories of a process share: models, threads and connections to servers."""
 
 from __future__ import annotations
 
@@ -45,10 +45,10 @@ def _nothing_provided(point: str) -> None:
 
 @dataclass(slots=True)
 class Shared:
-    """What all memories of a process share: models, threads and the connection to a server.
+    """Models, threads and connections to servers, shared by all memories of a process.
 
-    What only an open memory needs is imported when the first one opens: a server answers before
-    that.
+    Modules that only an open memory needs are imported when the first one opens, so that a server
+    answers earlier.
     """
 
     settings: Settings
@@ -72,9 +72,9 @@ class Shared:
     _connecting: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def load_embedder(self) -> None:
-        """Load the embedding model, where it is one on this machine.
+        """Load the embedding model if it runs on this machine.
 
-        Blocks; what is wrong the first use says.
+        It blocks. Errors are left to the first use of the model.
         """
         if self.embedder is not None and self.settings.embedder.name not in ("openai", "hash"):
             with contextlib.suppress(PPSError):
@@ -82,9 +82,9 @@ class Shared:
 
     @property
     def profiles(self) -> Profiles:
-        """The profiles of recalls.
+        """The recall profiles: shipped ones, and the user's files.
 
-        Shipped ones and the user's files are read when the first memory opens.
+        They are read when the first memory opens.
         """
         if self._profiles is None:
             from pps.recall.profiles import Profiles
@@ -94,7 +94,7 @@ class Shared:
 
     @property
     def work(self) -> SharedWork:
-        """What the workers of all memories share."""
+        """State that the workers of all memories share."""
         if self._work is None:
             from pps.ingest.work_rules import SharedWork
 
@@ -103,7 +103,7 @@ class Shared:
 
     @property
     def counters(self) -> IsolationCounters:
-        """Where the boundary of each memory counts what it refused."""
+        """Counters of requests that the boundary of each memory refused."""
         if self._counters is None:
             from pps.isolation.counters import IsolationCounters
 
@@ -113,9 +113,9 @@ class Shared:
     async def shared_lines(
         self, entity: EntityId, text: str, limit: int
     ) -> Sequence[tuple[str, Line]]:
-        """Return lines of what others share with an entity, near a text.
+        """Return context-pack lines that others share with an entity about a text.
 
-        None where nothing provides them.
+        Return none if no feature provides them.
         """
         return await self.lines_of(entity, text, limit) if self.lines_of else ()
 
@@ -143,9 +143,9 @@ class Shared:
             return self._database
 
     async def embedder_of(self, pinned: str) -> Embedder | None:
-        """Return the model that an entity's vectors are of, where that is not the one set.
+        """Return the embedder that an entity's vectors were made with, if it is not the configured.
 
-        None if it needs settings.
+        Return None if that embedder needs settings of its own.
 
         Raises:
             ConfigError: It is not on this machine.
@@ -173,10 +173,7 @@ class Shared:
 async def open_shared(
     settings: Settings, embedder: Embedder | None = None
 ) -> AsyncGenerator[Shared]:
-    """Make the models and threads that the memories share.
-
-    Nothing is loaded before it is needed.
-    """
+    """Create the shared resources; models are loaded when they are first needed."""
     shared = Shared(
         settings,
         embedder or make_embedder(settings.embedder),
@@ -192,5 +189,5 @@ async def open_shared(
 
 
 def fingerprint_text(fingerprint: Fingerprint) -> str:
-    """Return a fingerprint as a journal keeps it."""
+    """Return a fingerprint in the form that a journal stores."""
     return json.dumps(asdict(fingerprint), sort_keys=True)

@@ -1,6 +1,6 @@
-"""Long blocking work in a thread that reports progress.
+"""Long blocking work in a thread that reports progress and can be cancelled.
 
-Cancelled, it ends before the caller goes on.
+When the caller is cancelled, the thread ends before the caller goes on.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ Progress: TypeAlias = Callable[[str, int, int], None]
 async def in_thread(work: Callable[[Progress], T], progress: Progress | None) -> T:
     """Run ``work`` in a thread and return its result.
 
-    When the caller is cancelled, the next thing that ``work`` tells raises in its thread, and the
-    cancellation goes on when the thread has ended: what it changes is not let go before.
+    When the caller is cancelled, the next progress report of ``work`` raises in its thread. The
+    cancellation continues only when the thread has ended, so that the resources it changes stay
+    held until then.
     """
     loop = asyncio.get_running_loop()
     is_given_up = threading.Event()
@@ -48,4 +49,4 @@ async def in_thread(work: Callable[[Progress], T], progress: Progress | None) ->
 
 
 class _GivenUpError(Exception):
-    """Nobody waits for the work any more."""
+    """The caller was cancelled and no longer waits for the work."""

@@ -20,15 +20,15 @@ State: TypeAlias = Literal["upgraded", "would_upgrade", "nothing_to_do", "copy_e
 
 @dataclass(frozen=True, slots=True)
 class UpgradeReport:
-    """What became of one entity.
+    """The result of upgrading one entity.
 
     Attributes:
-        state: ``would_upgrade`` of a dry run; ``nothing_to_do`` where its graph is in ``memory.db``
+        state: ``would_upgrade`` in a dry run; ``nothing_to_do`` if the graph is in ``memory.db``
             already.
-        rows: Table → rows that were moved, or would be.
-        left_out: Facts that name a node which is not there; the copy holds them.
-        copy: Folder of the copy from before the upgrade, where there is one; ``copy_bytes`` its
-            size.
+        rows: Table → number of rows that were, or would be, moved.
+        left_out: Number of facts left out because they name a missing node; the copy holds them.
+        copy: Folder of the copy from before the upgrade, or empty.
+        copy_bytes: Size of that copy.
         seconds: How long it took.
         problem: Why it failed.
     """
@@ -44,11 +44,10 @@ class UpgradeReport:
 
 
 async def upgrade(entry: Entry, progress: Progress | None = None) -> Upgraded | None:
-    """Upgrade an entity whose files the caller holds, if it needs that.
+    """Upgrade an entity whose files the caller holds, if that is needed.
 
-    Errors as ``graph_upgrade.upgrade``.
-
-    Given up, it leaves everything as it was: it returns only when its thread has ended.
+    If it is cancelled, it returns when its thread has ended, and nothing is changed. Raises as
+    ``graph_upgrade.upgrade``.
     """
     if entry.store != "embedded":
         return None
@@ -56,7 +55,7 @@ async def upgrade(entry: Entry, progress: Progress | None = None) -> Upgraded | 
 
 
 async def plan(entry: Entry, progress: Progress | None = None) -> Upgraded | None:
-    """Return what ``upgrade`` would do; changes nothing."""
+    """Return what ``upgrade`` would do, without changing anything."""
     if entry.store != "embedded":
         return None
     return await _work_on(graph_upgrade.plan, entry, progress)
@@ -65,7 +64,7 @@ async def plan(entry: Entry, progress: Progress | None = None) -> Upgraded | Non
 def report_of(entry: Entry, done: Upgraded | None, *, dry_run: bool) -> UpgradeReport:
     """Return the report of an upgrade or a plan.
 
-    The copy is the latest of the entity where nothing was to do.
+    If there was nothing to do, it names the entity's latest copy.
     """
     name = entry.entity.name
     if done is None:
@@ -85,9 +84,13 @@ def report_of(entry: Entry, done: Upgraded | None, *, dry_run: bool) -> UpgradeR
 
 
 def erase_copies(entry: Entry) -> bool:
-    """Erase the copies of an entity whose files nobody upgrades meanwhile.
+    """Erase the copies of an entity that nobody upgrades meanwhile.
 
-    Tell whether there was one. StoreError.
+    Returns:
+        Whether there was a copy.
+
+    Raises:
+        StoreError: A copy cannot be erased.
     """
     data = data_of(entry)
     copies = old_graph.copies(data)
@@ -99,21 +102,26 @@ def erase_copies(entry: Entry) -> bool:
 
 
 def erase_overdue_copies(entry: Entry) -> None:
-    """Erase the copies of an entity that are older than they are kept. StoreError."""
+    """Erase the copies of an entity that are past their time.
+
+    Raises:
+        StoreError: A copy cannot be erased.
+    """
     old_graph.drop_copies(data_of(entry), made_before=time.now() - old_graph.COPY_KEPT)
 
 
 def remove_old_graph(entry: Entry) -> None:
-    """Remove the graph file that an earlier PPS left, of an entity whose graph is made anew.
+    """Remove an earlier PPS's graph file of an entity whose graph is rebuilt.
 
-    StoreError.
+    Raises:
+        StoreError: The file cannot be removed.
     """
     if entry.store == "embedded":
         old_graph.remove_old_files(data_of(entry))
 
 
 def copy_notes(entry: Entry) -> list[str]:
-    """Return a notice on an entity's copies, and on a graph file that nothing reads."""
+    """Return a notice about an entity's copies, and about a graph file that is not used."""
     data = data_of(entry)
     name = entry.entity.name
     notes = [
@@ -123,7 +131,8 @@ def copy_notes(entry: Entry) -> list[str]:
         f"{name} --drop-copy`"
         for copy in old_graph.copies(data)
     ]
-    if entry.store == "embedded" and (files := old_graph.old_files(data)):
+    files = old_graph.old_files(data) if entry.store == "embedded" else []
+    if files:
         notes.append(
             f"{files[0]} is not read: the graph is in memory.db; it goes with the first forgetting "
             "for good, or "
