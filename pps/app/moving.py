@@ -71,8 +71,9 @@ class Moving:
         if other is not None and other.is_kept:
             raise InvalidRequest(
                 "to",
-                f"{place_of(entry.store)!r} is where {entry.entity.name!r} was moved to, and {other.place!r} keeps it as "
-                f"it was before: run `pps move {entry.entity.name} --drop-source` first",
+                f"{place_of(entry.store)!r} is where {entry.entity.name!r} was moved to, and "
+                f"{other.place!r} keeps it as it was before: run `pps move {entry.entity.name} "
+                "--drop-source` first",
             )
         await asyncio.to_thread((await self._shared.database()).check)
         return True
@@ -154,12 +155,13 @@ def notes_and_problems(entry: Entry, other: OtherCopy | None) -> tuple[list[str]
     drop = f"`pps move {name} --drop-source`"
     if other.is_kept:
         return [
-            f"{where} keeps this memory as it was before its move on {other.at:%Y-%m-%d}: it is erased by {drop}, by the "
-            "first forgetting for good, or with the entity"
+            f"{where} keeps this memory as it was before its move on {other.at:%Y-%m-%d}: it is "
+            f"erased by {drop}, by the first forgetting for good, or with the entity"
         ], []
     return [], [
-        f"a move to {other.place} was begun on {other.at:%Y-%m-%d} and cut short, and {where} may have a copy of this "
-        f"memory: `pps move {name} --to {other.place}` finishes it, {drop} erases the copy"
+        f"a move to {other.place} was begun on {other.at:%Y-%m-%d} and cut short, and {where} may "
+        f"have a copy of this memory: `pps move {name} --to {other.place}` finishes it, {drop} "
+        "erases the copy"
     ]
 
 

@@ -328,8 +328,8 @@ class _Opening:
             embedder = await self._shared.embedder_of(pinned)
         except ConfigError as error:
             why = (
-                f"{name}: its vectors are of {pinned_model}. {error.message}; "
-                f"or run `pps reembed {name}`"
+                f"{name}: its vectors are of {pinned_model}. {error.message}; or run `pps reembed "
+                f"{name}`"
             )
             raise ConfigError(why) from None
         if embedder is None:

@@ -126,17 +126,15 @@ def copy_notes(entry: Entry) -> list[str]:
     name = entry.entity.name
     notes = [
         f"{copy.path} ({counted(max(1, copy.size_bytes >> 20), 'MiB')}) is the copy from before "
-        "its upgrade: it is erased "
-        f"on {copy.kept_until:%Y-%m-%d}, by the first forgetting for good, or by `pps upgrade "
-        f"{name} --drop-copy`"
+        f"its upgrade: it is erased on {copy.kept_until:%Y-%m-%d}, by the first forgetting for "
+        f"good, or by `pps upgrade {name} --drop-copy`"
         for copy in old_graph.copies(data)
     ]
     files = old_graph.old_files(data) if entry.store == "embedded" else []
     if files:
         notes.append(
             f"{files[0]} is not read: the graph is in memory.db; it goes with the first forgetting "
-            "for good, or "
-            "move it away"
+            "for good, or move it away"
         )
     return notes
 

@@ -37,8 +37,8 @@ _NAMES = {
     "packaged": "shipped",
     "prices": "Price load_prices",
     "settings": "ColbertSettings EmbedderSettings ExtractorSettings JobsSettings Neo4jSettings "
-    "PostgresqlSettings RecallSettings RerankerSettings "
-    "ServerSettings Settings TextSettings VectorSettings",
+    "PostgresqlSettings RecallSettings RerankerSettings ServerSettings Settings TextSettings "
+    "VectorSettings",
 }
 _WHERE = {name: module for module, names in _NAMES.items() for name in names.split()}
 

@@ -34,9 +34,8 @@ from pps.server import RunFile, runfile
 _WAITS_FOR_NEO4J = "Neo4j is away: the graph that is published there is removed when it answers; `/health` says while it waits."
 _LEFT_ON_NEO4J = (
     "No query finds anything of it on Neo4j. Neo4j's own files keep the deleted records until it "
-    "uses their room "
-    "again, its transaction logs until they are pruned, and the names of labels and properties for "
-    "good."
+    "uses their room again, its transaction logs until they are pruned, and the names of labels "
+    "and properties for good."
 )
 
 
@@ -71,8 +70,7 @@ class IssueInput(EntityInput):
     toolsets: Labels = Field(
         default=(),
         description="A toolset it opens: core, anchors, records, upkeep, perspectives, or one of "
-        "the entity's packs; "
-        "commas between, or repeated. All if not given.",
+        "the entity's packs; commas between, or repeated. All if not given.",
         json_schema_extra=option("--toolset"),
     )
     actor: Annotated[str, StringConstraints(max_length=40)] = Field(

@@ -56,8 +56,8 @@ class AnchorSaveInput(Input):
     tags: Tags = Field(default=(), json_schema_extra=TAG_OPTION)
     expected: Label = Field(
         default="",
-        description="'digest' from {anchor_get}. The anchor is replaced only if its digest is still "
-        "this.",
+        description="'digest' from {anchor_get}. The anchor is replaced only if its digest is "
+        "still this.",
     )
 
 

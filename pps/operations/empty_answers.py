@@ -17,27 +17,21 @@ EMPTY: Mapping[str, str] = {
     "anchor_list": "No anchors. `anchor_save` writes one (`pps anchors save NAME`), "
     "`pps anchors import NAME FOLDER` takes in a folder.",
     "forgotten": "Nothing that could be restored. What `forget` takes softly (`pps forget NAME ID "
-    "--soft`) is here for "
-    "30 days.",
+    "--soft`) is here for 30 days.",
     "edits": "Nothing was changed by hand. What `fact_correct` (`pps correct NAME ID`), `update` "
-    "(`pps update NAME ID`) "
-    "and soft forgetting do is here.",
+    "(`pps update NAME ID`) and soft forgetting do is here.",
     "find_duplicates": (
         "No duplicates found. `merge_nodes` makes two nodes one (`pps merges apply NAME KEEP "
         "DROP`)."
     ),
     "record_list": "No records. `record_save` makes one (`pps records save NAME`), "
-    "`schema_inventory` shows which kinds "
-    "there are (`pps schema NAME`).",
+    "`schema_inventory` shows which kinds there are (`pps schema NAME`).",
     "schema_inventory": "No kinds of its own: `pps pack enable NAME PACK` gives a memory a pack, "
-    "`pps pack list` shows "
-    "which there are.",
+    "`pps pack list` shows which there are.",
     "session_context": "This memory has no pack with layers that are always loaded: `pps pack "
-    "enable NAME constitution` "
-    "gives it one.",
+    "enable NAME constitution` gives it one.",
     "jobs_list": "No such jobs: nothing waits and nothing has failed. `turns_list` shows what was "
-    "kept "
-    "(`pps turns NAME`).",
+    "kept (`pps turns NAME`).",
     "costs": (
         "No language model has read anything: `pps hooks install --entity NAME --extract claude` "
         "sets one."

@@ -50,22 +50,20 @@ class ImportInput(OfEntity):
 
     paths: tuple[LocalPath, ...] = Field(
         min_length=1,
-        description="Files, folders or zip files of this machine, absolute; or a group that Graphiti keeps on a Neo4j: "
-        "neo4j://HOST:PORT/DATABASE?group=NAME.",
+        description="Files, folders or zip files of this machine, absolute; or a group that "
+        "Graphiti keeps on a Neo4j: neo4j://HOST:PORT/DATABASE?group=NAME.",
         json_schema_extra=argument(
             path=True,
-            help="Files, folders or zip files of this machine; or neo4j://HOST:PORT/DATABASE?group=NAME, a group of "
-            "Graphiti's.",
+            help="Files, folders or zip files of this machine; or "
+            "neo4j://HOST:PORT/DATABASE?group=NAME, a group of Graphiti's.",
         ),
     )
     format: Label = Field(
         default="auto",
         description="auto (found by the content of each file), jsonl, claude-code, chatgpt, "
-        "claude, open-webui, "
-        "librechat, codex, gemini-cli, whatsapp, messages, mem0, mcp-memory, claude-mem, "
-        "mcp-memory-service, letta, "
-        "graphiti, basic-memory or markdown. Or records: CSV or JSON of records of the packs' "
-        "kinds, or of an export.",
+        "claude, open-webui, librechat, codex, gemini-cli, whatsapp, messages, mem0, mcp-memory, "
+        "claude-mem, mcp-memory-service, letta, graphiti, basic-memory or markdown. Or records: "
+        "CSV or JSON of records of the packs' kinds, or of an export.",
     )
     kind: Label = Field(default="", description="With records: the kind of rows that name none.")
     skip: bool = Field(

@@ -165,8 +165,7 @@ class Feature:
             if operation.audience != "entity":
                 return (
                     f"its operation {operation.name} is for {operation.audience}s: only those of "
-                    "entities may come "
-                    "from another package"
+                    "entities may come from another package"
                 )
             if operation.name in names:
                 return f"there is an operation {operation.name} already"

@@ -72,8 +72,7 @@ def _switched(line: FeatureLine) -> str:
         return f"{line.name} is on: {counted(line.operations, 'operation')}."
     return (
         f"{line.name} is off: its operations and views are hidden. Its data are kept, and "
-        "forgetting still reaches "
-        f"them; `pps feature enable {line.name}` brings it back."
+        f"forgetting still reaches them; `pps feature enable {line.name}` brings it back."
     )
 
 

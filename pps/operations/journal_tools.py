@@ -152,8 +152,7 @@ def turns_words(value: Turns, *, facts: int = 0) -> str:
     for turn in value.turns:
         lines.append(
             f"{moment_text(turn.turn.occurred_at)} {turn.turn.actor or turn.turn.role} "
-            f"({turn.turn.session}): "
-            f"{one_line(turn.turn.content, _LINE)} [{turn.turn.id}] "
+            f"({turn.turn.session}): {one_line(turn.turn.content, _LINE)} [{turn.turn.id}] "
             f"{turn.state}, {counted(turn.facts_total, 'fact')}"
             + (f", {len(turn.skipped)} left out" if turn.skipped else "")
             + (f"; {turn.turn.superseded_by.mark()}" if turn.turn.superseded_by else "")

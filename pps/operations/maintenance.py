@@ -164,10 +164,8 @@ def _indexed(value: Indexed) -> str:
 def _rebuilt(value: Indexed) -> str:
     return (
         f"{_indexed(value)}\n{value.indexed.get('to_read') or 'No'} turns wait to be read by a "
-        "model again. Not back: "
-        "what texts said before they were changed, merges, relations made by themselves, imported "
-        "graphs, when each "
-        "fact was learned."
+        "model again. Not back: what texts said before they were changed, merges, relations made "
+        "by themselves, imported graphs, when each fact was learned."
     )
 
 

@@ -79,8 +79,7 @@ def document(operations: Iterable[AnyOperation]) -> dict[str, Any]:
             "title": "PPS",
             "version": __version__,
             "description": "A private, lasting memory for AI agents. A token says whose memory it "
-            "is, and what of this "
-            "may be asked: the document asked for with it lists exactly that.",
+            "is, and what of this may be asked: the document asked for with it lists exactly that.",
         },
         "security": [{"token": []}],
         "paths": {

@@ -123,10 +123,9 @@ class StoreMemoryInput(Input):
         ge=0,
         le=1,
         description="How much it matters: topics, dreams and what is explored go by it, and what "
-        "is often shown matters "
-        "more by itself. It does not change what recall finds; it orders hits of equal score where "
-        "a profile says "
-        "'importance = true' for the channel, and none of the shipped ones does.",
+        "is often shown matters more by itself. It does not change what recall finds; it orders "
+        "hits of equal score where a profile says 'importance = true' for the channel, and none of "
+        "the shipped ones does.",
     )
     session: Label | None = Field(
         default=None,

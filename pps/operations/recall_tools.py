@@ -128,8 +128,7 @@ class RecallQuestion(Input):
     weights: Mapping[Label, float] = Field(
         default={},
         description="Signal to weight, 0 to 1000, in place of the profile's: vector, text, graph, "
-        "tags, recency, or "
-        "a perspective of `pps profiles`.",
+        "tags, recency, or a perspective of `pps profiles`.",
         json_schema_extra=unoffered(),
     )
     min_similarity: float | None = Field(
@@ -152,8 +151,7 @@ class RecallInput(RecallQuestion):
     explain: bool | None = Field(
         default=None,
         description="True adds each result's score, rank in every perspective and signals; the "
-        "profiles that add "
-        "signals up ('semantic', 'hybrid') give them unless it is false.",
+        "profiles that add signals up ('semantic', 'hybrid') give them unless it is false.",
         json_schema_extra=unoffered(),
     )
 

@@ -28,8 +28,7 @@ class GraphRankInput(Input):
 
     algorithm: Algorithm = Field(
         description="'pagerank' for what much leads to, 'betweenness' for what joins the rest, "
-        "'communities' for what "
-        "belongs together, 'shortest_path' for how two are joined.",
+        "'communities' for what belongs together, 'shortest_path' for how two are joined.",
         json_schema_extra=argument(),
     )
     layers: tuple[Label, ...] = Field(

@@ -91,13 +91,11 @@ def workload_words(value: Workload) -> str:
     """Return the sums, a line a day, then what to do about it."""
     head = (
         f"{value.start_date} until {value.end_date} ({value.time_zone}): {value.hours_scheduled:g} "
-        "of "
-        f"{value.hours_available:g} h, {value.utilisation:g} %, {value.zone}"
+        f"of {value.hours_available:g} h, {value.utilisation:g} %, {value.zone}"
     )
     lines = [
         f"  {day.day:%a %Y-%m-%d} {day.utilisation:6.1f} % {day.zone:<6} tasks {day.task_hours:g} "
-        "h, "
-        f"calendar {day.calendar_hours:g} h of {day.hours_available:g} h"
+        f"h, calendar {day.calendar_hours:g} h of {day.hours_available:g} h"
         for day in value.days
     ]
     lines += [f"! {sentence}" for sentence in (*value.recommendations, *value.problems)]

@@ -226,8 +226,7 @@ def extracted_text(value: Extracted) -> str:
     rest = f"; {value.waiting:,} wait{why}" if value.waiting else ""
     head = (
         f"{value.read:,} of {value.turns:,} turns read: {value.facts:,} facts, {value.dropped:,} "
-        "left out "
-        f"that no turn says, {value.tokens:,} tokens{rest}."
+        f"left out that no turn says, {value.tokens:,} tokens{rest}."
     )
     return "\n".join([head, *map(_left_out_text, value.left_out)])
 
@@ -304,9 +303,8 @@ async def job_status(memory: Memory, request: JobStatusInput) -> JobReport:
 def ingestion_text(value: IngestionStats) -> str:
     lines = [
         f"waiting {value.queued + value.running:,} of at most {value.queue_most:,} · done "
-        f"{value.done:,} · "
-        f"failed {value.failed:,} · dropped {value.dropped:,} · index entries to make "
-        f"{value.index_lag:,}",
+        f"{value.done:,} · failed {value.failed:,} · dropped {value.dropped:,} · index entries to "
+        f"make {value.index_lag:,}",
         f"last {value.window_s:,} s: {value.attempts:,} attempts, {value.failures:,} failed, "
         f"{value.tokens_in:,} tokens in, {value.tokens_out:,} out, ${value.cost_usd:.4f}",
     ]
@@ -366,13 +364,11 @@ def injected_text(value: Injected) -> str:
     )
     head = (
         f"{value.days} days: {value.sessions:,} sessions, {value.prompts:,} prompts ({share} "
-        "answered with nothing), "
-        f"{value.tokens:,} tokens{mean}"
+        f"answered with nothing), {value.tokens:,} tokens{mean}"
     )
     lines = [
         f"{pack.last_at:%Y-%m-%d %H:%M} {pack.session or '(no session)'}: {pack.prompts:,} "
-        f"prompts, {pack.empty:,} with "
-        f"nothing, {pack.tokens:,} tokens"
+        f"prompts, {pack.empty:,} with nothing, {pack.tokens:,} tokens"
         for pack in value.latest
     ]
     for pack in value.packs:

@@ -282,8 +282,8 @@ def _wanted_channels(
     if missing:
         raise InvalidRequest(
             "channels",
-            f"profile {profile.name!r} fills {', '.join(profile.channels)}, "
-            f"not {', '.join(missing)}",
+            f"profile {profile.name!r} fills {', '.join(profile.channels)}, not "
+            f"{', '.join(missing)}",
         )
     return {name: profile.channels[name] for name in dict.fromkeys(request.channels)}
 

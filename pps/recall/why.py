@@ -143,8 +143,8 @@ def _verdict_of_hit(place: int, hit_id: str, evidence: Evidence | None) -> str:
         )
     if evidence is not None and hit_id not in evidence.clear:
         return (
-            f"shown at place {place}, near only beside what is nearer: "
-            "not in later packs of a session"
+            f"shown at place {place}, near only beside what is nearer: not in later packs of a "
+            "session"
         )
     return f"shown at place {place}"
 
@@ -158,8 +158,8 @@ def _reason_left_out(id_: str, trace: Trace, items: Mapping[str, Item]) -> str:
         return f"found, but too far down to be ordered: only the best {len(trace.scores)} are"
     rank = trace.order.index(id_) + 1
     return (
-        f"rank {rank} of {len(trace.order)}: the limit of {trace.limit} cuts it; "
-        "ask with a higher limit"
+        f"rank {rank} of {len(trace.order)}: the limit of {trace.limit} cuts it; ask with a higher "
+        "limit"
     )
 
 

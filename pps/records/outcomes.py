@@ -141,8 +141,8 @@ class Recurring(Limited):
     what: Literal["goals_failed", "decisions_paid", "strategies_paid"] = Field(
         default="goals_failed",
         description="goals_failed: goals that were abandoned or missed; decisions_paid: decisions "
-        "of a roi.total above "
-        "'min_roi'; strategies_paid: strategies of whose goals half or more were reached.",
+        "of a roi.total above 'min_roi'; strategies_paid: strategies of whose goals half or more "
+        "were reached.",
     )
     min_roi: float = Field(default=0, description="What a decision must pay more than.")
     least: int = Field(default=2, ge=2, le=100, description="Least records that have it in common.")

@@ -28,14 +28,12 @@ Algorithm: TypeAlias = Literal["pagerank", "communities", "betweenness", "shorte
 
 FORMULAS: Mapping[Algorithm, str] = {
     "pagerank": "PageRank (Page et al. 1998), damping .85, along the relations' directions; a "
-    "record gives to each "
-    "that it points to by the sum of the weights (none counts as 1); scores add up to 1",
+    "record gives to each that it points to by the sum of the weights (none counts as 1); scores "
+    "add up to 1",
     "communities": "Louvain (Blondel et al. 2008) with one seed, without directions, by the sum of "
-    "the weights (none "
-    "counts as 1); score is the sum of a record's weights within its community",
+    "the weights (none counts as 1); score is the sum of a record's weights within its community",
     "betweenness": "betweenness (Brandes 2001) by hops, without directions: the share of shortest "
-    "paths between two "
-    "others that lead over a record",
+    "paths between two others that lead over a record",
     "shortest_path": "Dijkstra without directions; a hop is 1 / weight long, 1 where there is none",
 }
 KEPT_S = 3_600.0

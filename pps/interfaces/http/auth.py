@@ -28,8 +28,7 @@ OWNER_STATE = "pps_owner"
 """Set in a request's state if it came through the owner's Unix socket, whose peer was checked."""
 BY_SOCKET = (
     "the owner reaches this server through the socket that server.json names; a hook that asks "
-    "here is of an older "
-    "PPS: install it again with `pps hooks install`"
+    "here is of an older PPS: install it again with `pps hooks install`"
 )
 _log = logging.getLogger(__name__)
 _LOOPBACK = ("127.", "::1", "::ffff:127.")
