@@ -537,12 +537,12 @@ class Rules:
         )
         matter = bool(old.states & new.changes)
         replaces = bool(ended) or typed or matter
-        kept = not lost or (bool(old.names) and not old.names & lost.keys())
+        keeps_matter = not lost or (bool(old.names) and not old.names & lost.keys())
         renamed = changes and bool(old.names & lost.keys()) and has_new_name
-        introduced = (strong or choice) and not kept and has_new_name and deciding
+        introduced = (strong or choice) and not keeps_matter and has_new_name and deciding
         fills_frame = (
             changes
-            and not kept
+            and not keeps_matter
             and len(shared) > 1
             and len(lost) == 1
             and 0 < len(gained) <= _MAX_FRAME_GAIN
@@ -572,7 +572,7 @@ class Rules:
             "valueless": not names_a_value,
             "nothing_new": not gained and not new.all_values - old.all_values and not ended,
             "thin": len(shared) <= 1 and not (strong or choice or replaces),
-            "kept": kept and not replaces,
+            "kept": keeps_matter and not replaces,
             "unshared": not shared and not matter,
             "matter": matter,
             "adds": "additive" in new.cues,

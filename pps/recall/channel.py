@@ -249,11 +249,11 @@ class _ChannelFilling:
         with self._timed_fetch():
             scored = await self._scored_ranking(lists, pool)
         ranking = await self._without_duplicates(scored)
-        shown = self._shown_ids(ranking)
-        items = await self._read(shown)
-        if len(items) < len(shown):
-            # The indexes may be a moment ahead of the graph: what is gone takes no
-            # place.
+        shown_ids = self._shown_ids(ranking)
+        items = await self._read(shown_ids)
+        if len(items) < len(shown_ids):
+            # The indexes may differ from the graph for a moment: items that are not in the graph
+            # must take no place.
             with self._timed_fetch():
                 existing = await fetch(self._search, self._channel, scored.order)
             order = [id_ for id_ in scored.order if id_ in existing]
@@ -434,8 +434,8 @@ class _ChannelFilling:
         moves = dict(ranking.moves)
         if self._profile.latest and asks_now(search.text):
             order = await self._latest_first(ranking)
-            kept = set(order)
-            before = [id_ for id_ in ranking.order if id_ in kept]
+            remaining = set(order)
+            before = [id_ for id_ in ranking.order if id_ in remaining]
             for place, id_ in enumerate(order):
                 if before.index(id_) > place:
                     moves[id_] = "moved up: it is the latest that was said of one thing"

@@ -84,9 +84,12 @@ class TurnPage:
 
 @dataclass(frozen=True, slots=True)
 class NodePage:
-    """A page of nodes by name; ``facts`` counts those that join each, by uuid.
+    """A page of nodes by name.
 
-    ``kinds`` counts all nodes of each kind, on the first page; ``next_cursor`` is empty on the last.
+    Attributes:
+        facts: Uuid of a node → number of facts with it.
+        kinds: Kind → number of all its nodes; on the first page only.
+        next_cursor: Empty on the last page.
     """
 
     nodes: tuple[Node, ...]
@@ -144,9 +147,11 @@ class Walks:
             node: Its id or name.
             max_hops: 1 to 8.
             limit: 1 to 1,000.
-            as_of: An aware instant of world time: by what held then, not by what has not ended.
-            offset: How many of the nearest are passed over, 0 to 100,000. With one, the result has the nodes that come
-                next, without the node itself, and the facts that join them to any node up to there.
+            as_of: An aware instant of world time: use the facts that held then instead of the facts
+                that have not ended.
+            offset: How many of the nearest nodes are skipped, 0 to 100,000. With an offset the
+                result has the nodes that come next, without the node itself, and the facts that
+                join them to each other or to nearer nodes.
         """
         check_range("max_hops", max_hops, 1, MAX_HOPS)
         check_range("limit", limit, 1, MAX_NODES)
@@ -336,9 +341,10 @@ class Walks:
 
         Args:
             session: None for all; the sessions come with the first page.
-            query: Only turns that contain each of these words, in any case and order; at most 20 words.
-            near: Id of a turn: it and, of its session, the turns right before and after it, up to ``limit`` in all, in
-                the order in which they were stored. Without the other conditions.
+            query: Only turns that contain each of these words, in any case and order; at most 20
+                words.
+            near: Id of a turn: return it and its neighbours in the session, up to ``limit`` in all,
+                in stored order. It excludes all other conditions.
             about: Id or name of a node: only turns that mention it.
             since: Aware; nothing before.
             until: Aware; nothing at or after.
@@ -396,13 +402,14 @@ class Walks:
         wanted = dict.fromkeys(fact for facts in shown_ids.values() for fact in facts)
         facts = await self._client.facts(list(wanted))
         fact_by_id = {fact.uuid: fact for fact in facts}
-        said: list[SaidTurn] = []
+        turns_with_outcomes: list[SaidTurn] = []
         for turn in turns:
-            shown = [fact_by_id[id_] for id_ in shown_ids.get(turn.uuid, ()) if id_ in fact_by_id]
+            ids_of_turn = shown_ids.get(turn.uuid, ())
+            oldest = tuple(fact_by_id[id_] for id_ in ids_of_turn if id_ in fact_by_id)
             total = len(supported.get(turn.uuid, ()))
-            said.append(SaidTurn(turn, outcomes.get(turn.uuid), tuple(shown), total))
+            turns_with_outcomes.append(SaidTurn(turn, outcomes.get(turn.uuid), oldest, total))
         return TurnPage(
-            tuple(said),
+            tuple(turns_with_outcomes),
             sessions,
             next_cursor,
             await self._superseding.in_listing(turns, facts),

@@ -578,7 +578,7 @@ def _text_collections(search: Search, channels: Iterable[ChannelName]) -> list[s
 async def _rare_word_lists(
     search: Search, channels: Iterable[ChannelName]
 ) -> dict[str, list[list[Scored]]]:
-    """Return collection → the items with each uncommon word of the query, one more than rare has."""
+    """Return collection → items of each uncommon word, at most one more than rare words have."""
     words = list(_uncommon_words(search))[:_MAX_UNCOMMON_WORDS]
     most = _max_rare_turns(await search.turn_count())
     return await search.word_matches(_text_collections(search, channels), words, most + 1)
@@ -599,7 +599,7 @@ async def _owners_of_rare_words(
 
 
 def _add_rare(owners_of: dict[str, set[str]], rare: Mapping[str, AbstractSet[str]]) -> None:
-    """Add the items with rare words to those that are measured, by the collection of their vectors."""
+    """Add items with rare words to the items to measure, under the collection of their vectors."""
     for collection, owners in rare.items():
         owners_of.setdefault(_BY_TEXT.get(collection, collection), set()).update(owners)
 

@@ -46,8 +46,9 @@ async def outlined(
 ) -> dict[str, Candidate]:
     """Return what ranking needs of a channel's ids, in the order given; left out as by ``fetch``.
 
-    Outlines of facts and nodes come from the graph's tables, without their words. Where the graph is
-    on a server, the tables are a copy that may lag behind by a moment: ``fetch`` decides what is shown.
+    Outlines of facts and nodes come from the graph's tables, without their words. If the graph is
+    on a server, the tables are a copy that may lag behind for a moment. ``fetch`` therefore decides
+    what is shown.
     """
     if channel not in OUTLINED:
         items = await fetch(search, channel, ids)

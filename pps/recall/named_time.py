@@ -34,7 +34,8 @@ _TALK_WORDS = word_set(
     talk talked talking talks discuss discussed discussing discussion discussions chat chatted
     chatting chats speak spoke spoken speaking say said saying tell told mention mentioned
     conversation conversations conversed session sessions happen happened happening happens
-    going went go come comes came coming mind on cover covered covering catch caught up bring brought work worked working
+    going went go come comes came coming mind on cover covered covering catch caught up bring
+    brought work worked working
     topic topics subject subjects thing things something anything everything all main exactly
     recap summary summarise summarize overview list show give remind remember recall back again
     during over in at around between since until till before after while then together go

@@ -117,11 +117,11 @@ def as_json(filters: ItemFilter) -> dict[str, JSON]:
 
 def in_words(filters: ItemFilter) -> str:
     """Return the restrictions of a filter in one line for people; empty if there are none."""
-    shown: list[str] = []
+    phrases: list[str] = []
     for name, value in restrictions(filters).items():
         text = iso(value) if isinstance(value, datetime) else ", ".join(value)
-        shown.append(f"{name} {text}")
-    return "; ".join(shown)
+        phrases.append(f"{name} {text}")
+    return "; ".join(phrases)
 
 
 # ---- Profiles ----

@@ -1,4 +1,4 @@
-"""What a query says and asks for: its words, spellings, kind, form and subject, read from its words alone."""
+"""Analysis of a query from its words alone: content words, spellings, kind, form and subject."""
 
 from __future__ import annotations
 
@@ -146,17 +146,17 @@ def content_words(query: str) -> str:
     "Where is the key?". They stay if nothing else is left, and if they have a capital inside a
     sentence, where they are names ("Will").
     """
-    kept: list[str] = []
+    remaining: list[str] = []
     begins_sentence = True
     for word in query.split():
         bare = _PUNCTUATION_AT_ENDS.sub("", word).replace("’", "'")
         has_capital = bare != bare.lower()
         is_name = has_capital and not begins_sentence and not bare.startswith("I")
         if bare.lower() not in STOP_WORDS or is_name:
-            kept.append(word)
+            remaining.append(word)
         begins_sentence = word[-1] in ".?!:…"
-    has_word = any(_WORDS.search(word) for word in kept)
-    return " ".join(kept) if has_word else query
+    has_word = any(_WORDS.search(word) for word in remaining)
+    return " ".join(remaining) if has_word else query
 
 
 def passage_of(query: str, text: str, size: int = PASSAGE_FROM) -> str:
@@ -188,8 +188,11 @@ def _best_match(query: str, texts: Sequence[str]) -> int:
     query_words = grams(content_words(query))
     shared = [query_words & grams(text) for text in texts]
     counts = Counter(word for words in shared for word in words)
-    worth = [sum(1 / counts[word] for word in words) for words in shared]
-    return worth.index(max(worth))
+
+    def worth(index: int) -> float:
+        return sum(1 / counts[word] for word in shared[index])
+
+    return max(range(len(texts)), key=worth)
 
 
 @lru_cache(maxsize=4096)
@@ -307,14 +310,14 @@ def condensed(query: str) -> str:
     from_both_ends: list[int] = []
     for index in range(len(sentences)):
         from_both_ends += [len(sentences) - 1 - index, index]
-    kept: set[int] = set()
+    chosen: set[int] = set()
     room = MAX_QUERY_CHARS
     for index in (*reversed(questions), *from_both_ends):
         size = len(sentences[index]) + 1
-        if index not in kept and size <= room:
-            kept.add(index)
+        if index not in chosen and size <= room:
+            chosen.add(index)
             room -= size
-    return " ".join(sentences[index] for index in sorted(kept)) or query[:MAX_QUERY_CHARS]
+    return " ".join(sentences[index] for index in sorted(chosen)) or query[:MAX_QUERY_CHARS]
 
 
 def routes_of(query: str, nodes: Sequence[str], misspelt: Sequence[str] = ()) -> set[Route]:

@@ -221,12 +221,12 @@ async def novelty(search: Search, candidates: Mapping[str, Candidate]) -> dict[s
     if not session or not tuning.novelty_weight or not tuning.novelty_window_s:
         return {}
     since = now() - timedelta(seconds=tuning.novelty_window_s)
-    shown = await search.once(
+    showings = await search.once(
         "times shown", lambda: search.sources.journal.given.times_shown(session, since)
     )
     factors: dict[str, float] = {}
     for id_, item in candidates.items():
-        times = shown.get(shown_id(id_, item), 0)
+        times = showings.get(shown_id(id_, item), 0)
         if times:
             factors[id_] = (1 - tuning.novelty_weight) ** times
     return factors
@@ -364,8 +364,8 @@ def latest_first(
     """Return the order with the latest of several statements of one thing in place of the first.
 
     One thing: facts of one subject in a single-valued relation, or turns of one speaker that share
-    most of their words. Of what Ana owns the latest is no later statement of the rest. An item that has a word of the query
-    which the later one lacks was asked for itself and keeps its place, and so does one that fits
+    most of their words. A relation with several values, such as what Ana owns, has no such order.
+    An item keeps its place if it has a word of the query that the later one lacks, or if it fits
     the query much better: "Ana owns a violin" for a question about instruments.
 
     Args:

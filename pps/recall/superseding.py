@@ -352,7 +352,7 @@ def _last(successors: Mapping[str, Successor], id_: str) -> Successor:
 
 
 def _is_said_in(sentence: str, other: str) -> bool:
-    """Tell whether one of two sentences is the other or a part of it, but for the marks at its end."""
+    """Tell whether a sentence equals or is part of the other, apart from marks at its end."""
     words, more = sorted((fold(text).rstrip(" .!?;,") for text in (sentence, other)), key=len)
     return bool(words) and words in more
 
@@ -462,7 +462,7 @@ def _claims(hits: Sequence[Hit], leading: Mapping[str, Successor]) -> list[tuple
 async def prepare_later_turns(
     search: Search, channels: Mapping[ChannelName, ChannelProfile]
 ) -> None:
-    """Look up the turns among which ``current_first`` looks for successors, beside the retrievers."""
+    """Look up the turns that ``current_first`` takes successors from, beside the retrievers."""
     if _needs_turns_near_query(channels):
         await _turns_near_query(search, by_meaning=channels["facts"].goes_by_meaning)
 

@@ -44,9 +44,9 @@ async def own_thresholds(sources: Sources) -> dict[str, Thresholds]:
     return _STORED.validate_json(stored) if stored else {}
 
 
-async def keep_thresholds(sources: Sources, found: Mapping[str, Thresholds]) -> None:
-    """Store a memory's own thresholds in place of those it had for the model in use."""
-    await sources.journal.set_meta(_key(sources), _STORED.dump_json(dict(found)).decode())
+async def keep_thresholds(sources: Sources, measured: Mapping[str, Thresholds]) -> None:
+    """Replace a memory's own thresholds for the model in use."""
+    await sources.journal.set_meta(_key(sources), _STORED.dump_json(dict(measured)).decode())
 
 
 def _key(sources: Sources) -> str:

@@ -64,9 +64,9 @@ async def by_neighbours(sources: Sources, ids: Sequence[str]) -> Likeness:
             beside[fact.subject].add(fact.object)
         if fact.object in beside:
             beside[fact.object].add(fact.subject)
-    neighbours = {
-        id_: set[str]().union(*(beside[node] for node in some)) for id_, some in mentioned.items()
-    }
+    neighbours: dict[str, set[str]] = {}
+    for id_, own in mentioned.items():
+        neighbours[id_] = set[str]().union(*map(beside.__getitem__, own))
     return jaccard(neighbours, ids)
 
 

@@ -167,7 +167,7 @@ async def dense_score(search: Search, channel: ChannelName, ids: AbstractSet[str
 
 @retriever(score=dense_score, alike=by_meaning)
 async def dense(search: Search, channel: ChannelName, depth: int) -> list[Scored]:
-    """Dense: nearness of the query's vector to the item's own (raw cosine); for records, the text's."""
+    """Dense: cosine of the query's vector and the item's; of a record, its text's vector."""
     if channel == "nodes":
         records, names = await asyncio.gather(
             search.vector_matches("records", depth), search.vector_matches("nodes", depth)

@@ -194,15 +194,16 @@ async def trigrams(search: Search, channel: ChannelName, depth: int) -> list[Sco
     if kind is None:
         return []
     texts = await search.misspelt_words() or [search.words]
-    wanted = [bits for bits in (numbers(letters(text)) for text in texts) if bits.any()]
+    queries = [numbers(letters(text)) for text in texts]
+    wanted = [bits for bits in queries if bits.any()]
     if not wanted:
         return []
     ids, bits, filled = await search.sources.journal.perspective_data.every(
         "trigrams", kind, _read_trigrams
     )
     scores = np.max([_shared_bits(bits, each, filled) for each in wanted], axis=0)
-    kept = np.where(scores >= _MIN_TRIGRAMS, scores, 0.0)
-    return await _best(search, kind, ids, kept, depth)
+    high_scores = np.where(scores >= _MIN_TRIGRAMS, scores, 0.0)
+    return await _best(search, kind, ids, high_scores, depth)
 
 
 def _shared_bits(bits: NDArray[np.uint64], wanted: NDArray[np.uint64], filled: Vector) -> Vector:
