@@ -1,4 +1,4 @@
-"""What a named query is: its parameters, what it reads, how records are found and how it answers."""
+"""Named queries: their parameters, the data that they read, and their answers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from pps.ingest.given_input import ZONE, Input
 from pps.records.records import Records
 
 LIVE = ("draft", "active")
-"""Statuses of records that still count: what is archived or deprecated neither gives nor gets support."""
+"""Statuses of records that count: archived and deprecated ones neither give nor get support."""
 Outcome: TypeAlias = Literal["good", "bad"]
 LEAST = 0.7
 """Likeness that is enough where config/floor.toml has no threshold of the model."""
@@ -201,7 +201,11 @@ class Query:
     act: Callable[[Ground, Any], Awaitable[QueryAnswer]]
 
     async def ask(self, ground: Ground, parameters: Mapping[str, JSON]) -> QueryAnswer:
-        """Answer; InvalidRequest names the parameter that is wrong, or the kinds that the entity lacks."""
+        """Answer the query.
+
+        Raises:
+            InvalidRequest: A parameter is wrong, or the entity lacks the kinds; both are named.
+        """
         if self.kinds and not any(kind in ground.kinds for kind in self.kinds):
             named = " and ".join(self.kinds)
             raise InvalidRequest(
@@ -289,7 +293,7 @@ def answer(name: str, sentence: str, ranked: Sequence[QueryMatch], limit: int) -
 
 
 def way(start: Record, path: Sequence[QueryStep]) -> str:
-    """Return a path as text: “Write” (Task) —SERVES→ “Finish” (Goal) —ALIGNS_WITH .8→ “Learn” (Value)."""
+    """Return a path as text: “Write” (Task) —SERVES→ “Finish” (Goal) —ALIGNS_WITH 0.8→ …."""
     return path_words(start.title, start.kind, path)
 
 

@@ -168,14 +168,15 @@ async def contradictions(ground: Ground, request: Unfitting) -> QueryAnswer:
 
 
 def changes(before: Record, after: Record) -> list[str]:
-    """Return what is another in a record than before, a phrase each."""
+    """Return a phrase for each difference between two versions of a record."""
     lines: list[str] = []
     for name in ("kind", "title", "status", "state"):
         was = getattr(before, name)
         now = getattr(after, name)
         if was != now:
             lines.append(f"{name} {was or 'none'} → {now or 'none'}")
-    if share := _reworded(before.summary, after.summary):
+    share = _reworded(before.summary, after.summary)
+    if share:
         lines.append(f"summary changed by {share:.0%} of its words")
     for name in sorted({*before.fields, *after.fields}):
         was = before.fields.get(name)
@@ -188,19 +189,17 @@ def changes(before: Record, after: Record) -> list[str]:
 
 
 async def _changed(ground: Ground, pairs: Sequence[tuple[Record, Record]]) -> list[float]:
-    """Return how much the meaning of each pair changed: 1 - cosine; without a model by words."""
-    texts = [[_meaning(ground.kinds, version) for version in pair] for pair in pairs]
-    vectors = (
-        await ground.embed([text_of_version for pair in texts for text_of_version in pair])
-        if pairs
-        else None
-    )
+    """Return how much each pair differs in meaning: 1 - cosine, or by words without a model."""
+    if not pairs:
+        return []
+    texts: list[str] = []  # before and after of each pair in turn
+    for before, after in pairs:
+        texts += [_meaning(ground.kinds, before), _meaning(ground.kinds, after)]
+    vectors = await ground.embed(texts)
+    starts = range(0, len(texts), 2)
     if vectors is None:
-        return [_reworded(before, after) for before, after in texts]
-    return [
-        max(0.0, 1 - float(np.dot(vectors[at], vectors[at + 1])))
-        for at in range(0, len(vectors), 2)
-    ]
+        return [_reworded(texts[start], texts[start + 1]) for start in starts]
+    return [max(0.0, 1 - float(np.dot(vectors[start], vectors[start + 1]))) for start in starts]
 
 
 def _meaning(kinds: Kinds, record: Record) -> str:
@@ -221,7 +220,7 @@ def _short(value: JSON) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Judged:
-    """Records of which it is known whether they are what is looked for."""
+    """Records with a known outcome; ``hits`` are those with the outcome that is looked for."""
 
     web: Web
     hits: frozenset[str]
@@ -230,21 +229,21 @@ class _Judged:
 
 def _recurring(web: Web, kinds: Kinds, recurring: Recurring) -> QueryAnswer:
     judged = _judged(web, recurring)
-    having: dict[str, set[str]] = defaultdict(set)
+    records_with: dict[str, set[str]] = defaultdict(set)
     for record in judged.all:
         for feature in _features(web, kinds, record):
-            having[feature].add(record.id)
-    for feature, them in list(having.items()):
-        if 2 * len(them) >= len(judged.all) and feature.startswith(("—", "←")):
-            having[f"nothing by {feature}"] = {record.id for record in judged.all} - them
-    request: dict[frozenset[str], list[str]] = defaultdict(list)
-    for feature, them in having.items():
-        request[frozenset(them)].append(feature)
-    rows = [
-        record
-        for them, features in request.items()
-        if (record := _pattern(judged, them, sorted(features), recurring))
-    ]
+            records_with[feature].add(record.id)
+    for feature, ids in list(records_with.items()):
+        if 2 * len(ids) >= len(judged.all) and feature.startswith(("—", "←")):
+            records_with[f"nothing by {feature}"] = {record.id for record in judged.all} - ids
+    features_of: dict[frozenset[str], list[str]] = defaultdict(list)
+    for feature, ids in records_with.items():
+        features_of[frozenset(ids)].append(feature)
+    rows: list[QueryMatch] = []
+    for ids, features in features_of.items():
+        pattern = _pattern(judged, ids, sorted(features), recurring)
+        if pattern is not None:
+            rows.append(pattern)
     rows.sort(key=lambda row: (-(row.score or 0), row.title))
     patterns = counted(len(rows), "pattern")
     sentence = (
@@ -259,7 +258,8 @@ def _judged(web: Web, request: Recurring) -> _Judged:
     known: dict[str, bool] = {}
     if request.what == "decisions_paid":
         for record in web.of_kinds("Decision", live=False):
-            if (paid := number(record, "roi", "total")) is not None:
+            paid = number(record, "roi", "total")
+            if paid is not None:
                 known[record.id] = paid > request.min_roi
     elif request.what == "goals_failed":
         for record in web.of_kinds("Goal", live=False):
@@ -267,11 +267,12 @@ def _judged(web: Web, request: Recurring) -> _Judged:
                 known[record.id] = outcome(record, now) == "bad"
     else:
         for record in web.of_kinds("Strategy", live=False):
-            ends = [
-                outcome(web.records[it.target], now)
-                for it in web.out(record.id, "SERVES", "ALIGNS_WITH")
+            outcomes = [
+                outcome(web.records[relation.target], now)
+                for relation in web.out(record.id, "SERVES", "ALIGNS_WITH")
             ]
-            if judged := [end for end in ends if end]:
+            judged = [end for end in outcomes if end]
+            if judged:
                 known[record.id] = 2 * judged.count("good") >= len(judged)
     return _Judged(
         web,
@@ -281,7 +282,7 @@ def _judged(web: Web, request: Recurring) -> _Judged:
 
 
 def _features(web: Web, kinds: Kinds, record: Record) -> Iterator[str]:
-    """Yield what a record has in common with others: values of enums, tags, relations and what they lead to."""
+    """Yield features that records can share: values of enums, tags, relations and their targets."""
     kind = kinds.by_name.get(record.kind)
     for name, spec in kind.fields.items() if kind else ():
         if name in record.fields and spec.type in ("enum", "bool") and name not in _JUDGES:
@@ -358,42 +359,34 @@ def _two_values(facts: Sequence[Fact]) -> Iterator[QueryMatch]:
 
 
 def _opposites(web: Web, facts: Sequence[Fact]) -> Iterator[QueryMatch]:
-    """Yield sentences of which one denies what the other says: the same words but for a negation."""
+    """Yield pairs of sentences with the same words except for a negation."""
     sentences = [(fact.uuid, "fact", fact.text, fact.text) for fact in facts]
     for record in web.of_kinds():
         texts = dict.fromkeys((record.title, record.summary, text(record, "statement")))
-        sentences += [(record.id, record.kind, record.title, it) for it in texts if it]
+        sentences += [(record.id, record.kind, record.title, part) for part in texts if part]
     words = [
         frozenset(re.findall(r"[\w']+", fold(sentence[3]).replace("n't", " not")))
         for sentence in sentences
     ]
-    having: dict[str, list[int]] = defaultdict(list)
-    for at, of in enumerate(words):
-        for word in of - _NOT:
-            having[word].append(at)
-    met: set[frozenset[str]] = set()
-    for at, of in enumerate(words):
-        plain = of - _NOT
-        if plain == of or len(plain) < 2:
+    sentences_with: dict[str, list[int]] = defaultdict(list)
+    for index, own in enumerate(words):
+        for word in own - _NOT:
+            sentences_with[word].append(index)
+    reported: set[frozenset[str]] = set()
+    for index, own in enumerate(words):
+        plain = own - _NOT
+        if plain == own or len(plain) < 2:
             continue
-        for other in sorted({it for word in plain for it in having[word]}):
-            request = len(plain & words[other]) / len(plain | words[other])
-            a = sentences[at]
-            b = sentences[other]
-            if (
-                not words[other] & _NOT
-                and request >= _OPPOSITE
-                and frozenset((a[0], b[0])) not in met
-            ):
-                met.add(frozenset((a[0], b[0])))
-                yield _pair(
-                    "opposite",
-                    a[0],
-                    a[1],
-                    a[2],
-                    b[0],
-                    f"One denies what the other says: “{a[3]}” and “{b[3]}”",
-                )
+        id_, kind, title, negated = sentences[index]
+        candidates = {candidate for word in plain for candidate in sentences_with[word]}
+        for other in sorted(candidates):
+            likeness = len(plain & words[other]) / len(plain | words[other])
+            other_id, _, _, stated = sentences[other]
+            pair = frozenset((id_, other_id))
+            if not words[other] & _NOT and likeness >= _OPPOSITE and pair not in reported:
+                reported.add(pair)
+                reason = f"One denies what the other says: “{negated}” and “{stated}”"
+                yield _pair("opposite", id_, kind, title, other_id, reason)
 
 
 def _same_name(web: Web) -> Iterator[QueryMatch]:

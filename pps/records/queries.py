@@ -1,4 +1,4 @@
-"""The named queries over the kinds of the pack ``constitution`` (S0-10): goals, tasks, decisions, metrics, insights."""
+"""Named queries over the pack ``constitution`` (S0-10): goals, tasks, decisions, metrics."""
 
 from __future__ import annotations
 

@@ -321,9 +321,9 @@ def _ranked(ties: Ties, scores: Mapping[str, float]) -> tuple[Ranked, ...]:
 
 
 def _community(ties: Ties, graph: Any, part: set[str]) -> Community:
-    within = {
-        id_: sum(edge["weight"] for to, edge in graph[id_].items() if to in part) for id_ in part
-    }
+    within: dict[str, float] = {}
+    for id_ in part:
+        within[id_] = sum(edge["weight"] for to, edge in graph[id_].items() if to in part)
     return Community(len(part), _ranked(ties, within))
 
 

@@ -1,7 +1,7 @@
-"""Queries along relations: what is around a record, what joins two, why one matters, what rests on it, what is alike.
+"""Named queries along relations: surroundings, connections, reasons, support and analogies.
 
-*Up* is from what is done for the sake of something to that: over ``SERVES``, ``ADVANCES`` …, and
-back over ``HAS_TASK``, ``CONTAINS`` …; records that are archived or deprecated carry nothing.
+*Up* leads from a means to its end: along ``SERVES``, ``ADVANCES`` …, and against ``HAS_TASK``,
+``CONTAINS`` …. Archived and deprecated records are not passed.
 """
 
 from __future__ import annotations
@@ -402,9 +402,10 @@ Part = tuple[str, ...]
 
 
 def shape(web: Web, record: str) -> Counter[Part]:
-    """Return how often each way of one or two hops begins at a record: directions, relations and kinds.
+    """Return each path of one or two hops from a record → how often it occurs.
 
-    The colours of Weisfeiler and Lehman (1968), two rounds, without the record itself.
+    A path has the direction and relation of each hop and the kinds it reaches. These are the
+    colours of Weisfeiler and Lehman (1968), two rounds, without the record itself.
     """
     parts: Counter[Part] = Counter()
     for relation, other, forward in web.steps(record):

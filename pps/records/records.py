@@ -64,7 +64,8 @@ def moved(
 ) -> Saved:
     """Let a record go on to another state; raises as ``Records.move``."""
     [whole] = rows.whole([id_], "id")
-    if not (records := rows.find([whole])):
+    records = rows.find([whole])
+    if not records:
         raise NotFound()
     before = records[whole]
     kind = by.kinds.kind(before.kind)
@@ -134,7 +135,12 @@ class Join:
 
 @dataclass(frozen=True, slots=True)
 class JoinedRecords:
-    """Relations by id; ``created`` is how many did not hold before, ``warnings`` say which were turned and why."""
+    """Ids of relations that were saved.
+
+    Attributes:
+        created: Number of relations that did not exist before.
+        warnings: Relations that were stored in the opposite direction, with the reason.
+    """
 
     ids: tuple[str, ...]
     created: int = 0
@@ -508,11 +514,8 @@ class Records(recorder.RecordWriter):
         graph = await self.graph()
 
         def look() -> dict[str, str]:
-            return {
-                record.id: why
-                for record in graph.records.values()
-                if (why := self._models.misfit(record))
-            }
+            reasons = {id_: self._models.misfit(record) for id_, record in graph.records.items()}
+            return {id_: reason for id_, reason in reasons.items() if reason}
 
         return await asyncio.to_thread(look)
 

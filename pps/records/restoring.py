@@ -255,7 +255,8 @@ class Restoring:
         kinds = {each.record.id: each.record.kind for each in self._given}
         ids = self._places.ids
         for at, each in enumerate(exported_record.relations):
-            if lost := {each.source, each.target} - ids.keys():
+            lost = {each.source, each.target} - ids.keys()
+            if lost:
                 if not lost <= exported_record.nodes.keys():  # which are said already
                     self._noted(
                         number,

@@ -279,7 +279,8 @@ class Saving:
         """Return folded title → (id, kind) of the records of this call."""
         names: dict[str, list[tuple[str, str]]] = {}
         for draft, place in zip(self._given, places, strict=True):
-            if title := draft.title or (place.before.title if place.before else ""):
+            title = draft.title or (place.before.title if place.before else "")
+            if title:
                 names.setdefault(fold(title), []).append((place.id, place.kind.name))
         return names
 
@@ -358,7 +359,8 @@ class Saving:
             self._check_state(spec, fields, before)
         own, mistakes = self._by.models.read_names(spec.name, fields)
         for name, value in list(own.items()):
-            if (ref := spec.fields.get(name)) and value is not None:
+            ref = spec.fields.get(name)
+            if ref and value is not None:
                 try:
                     own[name] = self._ref(rows, ref, value, names)
                 except InvalidRequest as error:

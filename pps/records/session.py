@@ -176,10 +176,10 @@ class Layers:
         return self._calendars.current()
 
     async def context(self, session: str = "") -> SessionContext:
-        """Return what a session begins with: every layer that is always loaded, and the workload, side by side.
+        """Return the context of a session's start: the layers that are always loaded, and workload.
 
-        ``session`` is noted as having been given it: what it was shown ``ambient_recall`` does not
-        show again.
+        With ``session`` the records shown are noted, so that ``ambient_recall`` does not show them
+        again in that session.
         """
         started = clock.perf_counter()
         always = [layer for layer in self._kinds.layers.values() if layer.load == "always"]
@@ -355,11 +355,15 @@ def trimmed_by(tokens: Sequence[int], budget_tokens: int) -> int:
 
 
 def _fitting(workload: Workload) -> tuple[Workload, int]:
-    """Return a workload within its budget: without details, then only with first days and advice."""
+    """Return a workload cut to its budget, and its size in tokens.
+
+    Details of events go first, then tasks, then problems beyond the first three.
+    """
     load = replace(workload, tasks=(), events=())
     for tasks in (20, 10, 5, 0):
         load = replace(load, tasks=workload.tasks[:tasks])
-        if (tokens := _tokens(load)) <= WORKLOAD_TOKENS:
+        tokens = _tokens(load)
+        if tokens <= WORKLOAD_TOKENS:
             return load, tokens
     load = replace(load, problems=load.problems[:3])
     return load, _tokens(load)

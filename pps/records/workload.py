@@ -63,7 +63,11 @@ class EventLoad:
 
 @dataclass(frozen=True, slots=True)
 class DayLoad:
-    """One day: what it has, and what tasks and calendars (with time blocks, overlaps counted once) take of it."""
+    """The load of one day.
+
+    Attributes:
+        calendar_hours: Hours of events and time blocks; overlaps count once.
+    """
 
     day: date
     hours_available: float
@@ -119,7 +123,7 @@ async def workload(
     end: date | None = None,
     with_calendar: bool = True,
 ) -> Workload:
-    """Return how full the days from ``start`` (today) to ``end`` (seven days later) are, with its details.
+    """Return the workload of the days from ``start`` (today) to ``end`` (seven days later).
 
     Raises:
         InvalidRequest: The days are none, or more than 366.
@@ -134,12 +138,10 @@ async def workload(
         raise InvalidRequest("end_date", "must be after start_date; it is the day after the last")
     if (end - start).days > MOST_DAYS:
         raise InvalidRequest("end_date", f"must be at most {MOST_DAYS} days after start_date")
-    request = [start + timedelta(days=at) for at in range((end - start).days)]
-    edges = [
-        datetime(day.year, day.month, day.day, tzinfo=calendars.zone) for day in (*request, end)
-    ]
+    days = [start + timedelta(days=offset) for offset in range((end - start).days)]
+    edges = [datetime(day.year, day.month, day.day, tzinfo=calendars.zone) for day in (*days, end)]
     agenda = await calendars.agenda(edges[0], edges[-1]) if with_calendar else Agenda()
-    return _assessed(_Tasks(await reads.graph(), kinds, calendars), request, edges, today, agenda)
+    return _assessed(_Tasks(await reads.graph(), kinds, calendars), days, edges, today, agenda)
 
 
 class _Tasks:
@@ -205,7 +207,7 @@ class _Tasks:
 
 
 def _assessed(
-    tasks: _Tasks, request: Sequence[date], edges: Sequence[datetime], today: date, agenda: Agenda
+    tasks: _Tasks, dates: Sequence[date], edges: Sequence[datetime], today: date, agenda: Agenda
 ) -> Workload:
     by_day: dict[date, float] = defaultdict(float)
     loads: list[TaskLoad] = []
@@ -213,34 +215,33 @@ def _assessed(
     for task in tasks.open.values():
         due = tasks.due(task)
         left = tasks.left(task)
-        is_overdue = due is not None and due < today and request[0] <= today <= request[-1]
+        is_overdue = due is not None and due < today and dates[0] <= today <= dates[-1]
         day = today if is_overdue else due
         if due is None and task.id not in tasks.hours:
             undated.append(f"“{first_line(task.title)}”")
-        if day is not None and request[0] <= day <= request[-1]:
+        if day is not None and dates[0] <= day <= dates[-1]:
             by_day[day] += left or 0.0
             loads.append(TaskLoad(task.id, task.title, task.state, left, due, is_overdue))
     stretches = [
         _TimeStretch(event.start, event.end, event.all_day) for event in agenda.events
     ] + tasks.blocks
     loads.sort(key=lambda load: (load.due or today, load.title, load.id))
-    booked = _booked(stretches, edges, [tasks.calendars.hours_of(day) for day in request])
+    booked = _booked(stretches, edges, [tasks.calendars.hours_of(day) for day in dates])
     days = tuple(
         _day(day, tasks.calendars.hours_of(day), by_day[day], hours)
-        for day, hours in zip(request, booked, strict=True)
+        for day, hours in zip(dates, booked, strict=True)
     )
-    available, effort, calendar = (
-        round(sum(getattr(day, name) for day in days), 2)
-        for name in ("hours_available", "task_hours", "calendar_hours")
-    )
+    available = round(sum(day.hours_available for day in days), 2)
+    effort = round(sum(day.task_hours for day in days), 2)
+    calendar = round(sum(day.calendar_hours for day in days), 2)
     percent = _percent(effort + calendar, available)
     skipped = {
         "without_date": len(undated),
         "without_effort": sum(load.hours is None for load in loads),
     }
     return Workload(
-        start_date=request[0],
-        end_date=request[-1] + timedelta(days=1),
+        start_date=dates[0],
+        end_date=dates[-1] + timedelta(days=1),
         time_zone=tasks.calendars.zone.key,
         hours_available=available,
         hours_scheduled=round(effort + calendar, 2),
