@@ -93,7 +93,8 @@ class Features:
             loaded_feature = _loaded(point)
             taken = known.get(loaded_feature.name) or others.get(loaded_feature.name)
             if taken is None:
-                offered = [feature for other in others.values() if (feature := other.feature)]
+                features = [other.feature for other in others.values()]
+                offered = [feature for feature in features if feature is not None]
                 others[loaded_feature.name] = _checked(loaded_feature, offered)
             else:
                 _log.warning(
@@ -130,7 +131,8 @@ class Features:
         for feature in self._installed.values():
             if feature.feature is None or (feature.name in self._off and not is_off_too):
                 continue
-            if target := feature.feature.provides.get(point):
+            target = feature.feature.provides.get(point)
+            if target:
                 return import_target(target)
         return None
 

@@ -533,6 +533,7 @@ async def _repaired(
         return (f"the indexes lag, the embedding model is away: {error.message}",)
     except StoreUnavailable as error:
         return (
-            f"what the last run left could not be finished; the next start tries again: {error.message}",
+            "what the last run left could not be finished; the next start tries again: "
+            f"{error.message}",
         )
     return ()

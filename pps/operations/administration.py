@@ -31,7 +31,10 @@ from pps.operations.table import (
 )
 from pps.server import RunFile, runfile
 
-_WAITS_FOR_NEO4J = "Neo4j is away: the graph that is published there is removed when it answers; `/health` says while it waits."
+_WAITS_FOR_NEO4J = (
+    "Neo4j is away: the graph that is published there is removed when it answers; `/health` says "
+    "while it waits."
+)
 _LEFT_ON_NEO4J = (
     "No query finds anything of it on Neo4j. Neo4j's own files keep the deleted records until it "
     "uses their room again, its transaction logs until they are pruned, and the names of labels "
@@ -141,7 +144,7 @@ class Issued:
 
 @dataclass(frozen=True, slots=True)
 class PageLink:
-    """A link to an entity's page, with its secret behind the ``#``: good once, within ``lasts_s`` seconds."""
+    """A link to an entity's page with a secret after the ``#``, valid once within ``lasts_s`` s."""
 
     name: str
     url: str = field(repr=False)
@@ -355,12 +358,13 @@ async def token_issue(app: App, request: IssueInput) -> Issued:
     It is limited to the named toolsets, if any. The token also says who writes: a pack of kinds
     says what each actor may write.
     """
-    named = [toolset.strip() for some in request.toolsets for toolset in some.split(",")]
+    named = [toolset.strip() for listed in request.toolsets for toolset in listed.split(",")]
     from pps.operations.pack_tools import toolsets  # not at the top: it imports records
 
     known = (*TOOLSETS, *toolsets((await app.kinds_of(request.name)).packs))
-    if strange := [name for name in named if name not in known]:
-        raise InvalidRequest("toolsets", f"{strange[0]!r} is none of {', '.join(known)}")
+    unknown = [name for name in named if name not in known]
+    if unknown:
+        raise InvalidRequest("toolsets", f"{unknown[0]!r} is none of {', '.join(known)}")
     token = await asyncio.to_thread(app.registry.issue_token, request.name, named, request.actor)
     return Issued(token, request.name, request.actor, tuple(named))
 
@@ -449,24 +453,35 @@ def address(app: App) -> str:
 
 
 async def _no_pool(app: App, name: str) -> None:
-    if squad := await asyncio.to_thread(app.registry.squads.pool_of, name):
+    """Raise InvalidRequest if an entity is the pool of a squad."""
+    squad = await asyncio.to_thread(app.registry.squads.pool_of, name)
+    if squad:
         raise InvalidRequest(
             "name", f"is the pool of the squad {squad!r}; `pps squad delete {squad}` erases both"
         )
 
 
 async def _no_member(app: App, name: str) -> None:
-    """Raise unless an entity is no member: leaving the squad first settles what it shared."""
-    if membership := await asyncio.to_thread(app.registry.squads.of_member, name):
+    """Raise InvalidRequest if an entity is a squad's member, whose copies must be settled first."""
+    membership = await asyncio.to_thread(app.registry.squads.of_member, name)
+    if membership:
+        squad, member = membership
         remove = (
-            f"`pps squad remove {membership[0].name} {membership[1].id}` shows what it shared; "
-            "remove it first"
+            f"`pps squad remove {squad.name} {member.id}` shows what it shared; remove it first"
         )
-        raise InvalidRequest("name", f"is a member of the squad {membership[0].name!r}; {remove}")
+        raise InvalidRequest("name", f"is a member of the squad {squad.name!r}; {remove}")
 
 
 def _entity(
     entry: Entry, *, url: str | None = None, token: str | None = None, is_new: bool | None = None
 ) -> EntityView:
-    seen = (entry.entity.name, entry.store, str(entry.folder), entry.created_at, entry.archived)
-    return EntityView(*seen, url, token, is_new)
+    return EntityView(
+        entry.entity.name,
+        entry.store,
+        str(entry.folder),
+        entry.created_at,
+        entry.archived,
+        url,
+        token,
+        is_new,
+    )

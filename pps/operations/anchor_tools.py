@@ -177,14 +177,12 @@ async def anchor_search(memory: Memory, request: AnchorSearchInput) -> tuple[Hit
     return tuple(map(hit_view, await memory.anchor_search(request.query, limit=request.limit)))
 
 
-def anchor_list_text(them: Sequence[AnchorInfo]) -> str:
-    return (
-        "\n".join(
-            f"{anchor_info.slug}: {short_line(anchor_info.title)} ({day_text(anchor_info.modified_at)})"
-            for anchor_info in them
-        )
-        or EMPTY["anchor_list"]
-    )
+def anchor_list_text(anchors: Sequence[AnchorInfo]) -> str:
+    lines = [
+        f"{anchor.slug}: {short_line(anchor.title)} ({day_text(anchor.modified_at)})"
+        for anchor in anchors
+    ]
+    return "\n".join(lines) or EMPTY["anchor_list"]
 
 
 @ANCHORS.operation(

@@ -246,12 +246,16 @@ class Calls:
         }
 
     async def find(self, caller: Caller, name: str) -> AnyOperation:
-        """Return an operation; InvalidRequest when there is none of that name for this caller.
+        """Return the operation of a name.
 
-        The name of a pack's tool may have dots and camelCase, and that of a server before it, as in
+        The name of a pack's tool may have dots and camelCase and a server's name in front, such as
         ``odei.neo4j.foundation.list.v2``.
+
+        Raises:
+            InvalidRequest: There is no such operation for this caller.
         """
-        if (operation := await self._find_in_table(caller, name)) is not None:
+        operation = await self._find_in_table(caller, name)
+        if operation is not None:
             return operation
         tools = await self._of_packs(caller)
         from pps.operations.pack_tools import tool_name
@@ -259,7 +263,7 @@ class Calls:
         parts = name.split(".")
         for start in range(len(parts)):
             tool = tools.get(tool_name(".".join(parts[start:])))
-            # With the name of a server before it: only what is versioned in the pack is so called.
+            # Only versioned tools of packs may have a server's name in front.
             if tool is not None and (start == 0 or "." in getattr(tool, "dotted", "")):
                 return tool
         if "owner" in caller.audiences:

@@ -54,7 +54,8 @@ class ForgetSoftlyInput(ForgetInput):
 
     soft: bool = Field(
         default=False,
-        description="True hides it everywhere and lets it be restored for 30 days. False erases it.",
+        description="True hides it everywhere and lets it be restored for 30 days. False erases "
+        "it.",
     )
     reason: Reason = Field(default="", description="Reason, kept with what is softly forgotten.")
     along: tuple[MentionKind, ...] = Field(
@@ -101,7 +102,8 @@ class RestoreInput(Input):
     """What to restore."""
 
     id: Id = Field(
-        description="Id from 'forgotten' or from the answer of 'forget', or its first 8 characters.",
+        description="Id from 'forgotten' or from the answer of 'forget', or its first 8 "
+        "characters.",
         json_schema_extra=argument(),
     )
 
@@ -238,11 +240,12 @@ class ForgottenLines:
 
 def forgotten_for_model(value: Forgotten, _: Input) -> ModelView:
     """Return the forgotten items with their ids; those of a dry run are shown before it is done."""
-    groups = {
-        name: ids
-        for name in ("turns", "facts", "facts_kept", "nodes", "anchors", "no_longer_restorable")
-        if (ids := getattr(value, name))
-    }
+    names = ("turns", "facts", "facts_kept", "nodes", "anchors", "no_longer_restorable")
+    groups: dict[str, tuple[str, ...]] = {}
+    for name in names:
+        ids = getattr(value, name)
+        if ids:
+            groups[name] = ids
     more = {name: len(ids) - _MOST_IDS for name, ids in groups.items() if len(ids) > _MOST_IDS}
     first: dict[str, Any] = {name: ids[:_MOST_IDS] for name, ids in groups.items()}
     data = ForgottenLines(

@@ -47,7 +47,7 @@ def fields_of(value: Any) -> dict[str, Any]:
 
 
 class SourcedText(Input):
-    """A text of the caller's own that is kept, with a field ``source`` that says where it came from."""
+    """Input with a text to store; its field ``source`` says where the text came from."""
 
     if TYPE_CHECKING:
         source: str

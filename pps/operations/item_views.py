@@ -25,7 +25,7 @@ _SHORT_ID = 8
 
 @dataclass(frozen=True, slots=True)
 class NodeView:
-    """A node; a record has its whole text as ``content``, and ``created_at`` is when that happened."""
+    """A node; a record has its full text in ``content`` and its event time in ``created_at``."""
 
     id: str
     name: str
@@ -112,7 +112,7 @@ class Later:
 
 @dataclass(frozen=True, slots=True)
 class FactLine:
-    """A fact: its sentence, since when and until when, and its ends by the first characters of their ids."""
+    """A fact: its sentence, its time, and its two nodes by the first characters of their ids."""
 
     text: str
     id: str

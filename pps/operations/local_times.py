@@ -43,10 +43,11 @@ def _moved(value: Any, zone: tzinfo) -> Any:
         pairs = cast("Mapping[Any, Any]", value)
         return {key: _moved(item, zone) for key, item in pairs.items()}
     if is_dataclass(value) and not isinstance(value, type):
-        changed = {
-            field.name: moved
-            for field in fields(value)
-            if field.init and (moved := _moved(old := getattr(value, field.name), zone)) is not old
-        }
+        changed: dict[str, Any] = {}
+        for field in fields(value):
+            old = getattr(value, field.name)
+            moved = _moved(old, zone) if field.init else old
+            if moved is not old:
+                changed[field.name] = moved
         return replace(value, **changed) if changed else value
     return value

@@ -85,7 +85,8 @@ class MoveInput(OfEntity):
     )
     drop_source: bool = Field(
         default=False,
-        description="Erase what the last move left in the store before it, or what one that was cut short left.",
+        description="Erase what the last move left in the store before it, or what one that was "
+        "cut short left.",
     )
 
 
@@ -126,7 +127,8 @@ class Indexed:
 class Verified(Report):
     """What the attacks found; ``ok`` when nothing of one entity reached another."""
 
-    ok: bool = False  # pyright: ignore[reportIncompatibleMethodOverride] - a field is sent, a property is not
+    # A field, because a property would not be sent.
+    ok: bool = False  # pyright: ignore[reportIncompatibleMethodOverride]
 
 
 def _upgraded(reports: Sequence[UpgradeReport]) -> str:

@@ -329,7 +329,8 @@ def items_text(items: Sequence[ItemView]) -> str:
 def _item_for_people(item: ItemView) -> str:
     if isinstance(item, NodeView):
         names = f" (also {', '.join(item.aliases)})" if item.aliases else ""
-        return f"node {item.name}{names}, {item.kind} [{item.id}]\n{item.content or item.summary}".rstrip()
+        head = f"node {item.name}{names}, {item.kind} [{item.id}]"
+        return f"{head}\n{item.content or item.summary}".rstrip()
     if isinstance(item, FactView):
         return f"fact {fact_line(item)}"
     who = f"{item.actor or item.role}" if isinstance(item, TurnView) else item.name
@@ -532,7 +533,8 @@ def _item_for_model(item: ItemView, part: TextPart | None) -> str:
         lines = [head + piece, item.summary if item.content is None else item.content]
         return "\n".join([*filter(None, lines), *([f"fields: {own}"] if own else [])])
     if isinstance(item, EpisodeView):
-        return f"episode {item.name}{time_in_brackets(item.occurred_at)} [{item.id}]{piece}\n{item.content}"
+        head = f"episode {item.name}{time_in_brackets(item.occurred_at)} [{item.id}]{piece}"
+        return f"{head}\n{item.content}"
     kind = f", {item.kind}" if item.kind != "turn" else ""
     tags = f", tags {', '.join(item.tags)}" if item.tags else ""
     session = f", session {item.session}" if item.session else ""

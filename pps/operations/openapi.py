@@ -114,14 +114,14 @@ def _with_nulls(schema: Any) -> Any:
         if key in ("properties", "$defs"):
             nullable[key] = {name: _with_nulls(item) for name, item in value.items()}
         else:
-            nullable[key] = (
-                value if key in ("default", "enum", "const", "required") else _with_nulls(value)
-            )
+            is_literal = key in ("default", "enum", "const", "required")
+            nullable[key] = value if is_literal else _with_nulls(value)
     for name, property_schema in nullable.get("properties", {}).items():
         if name not in nullable.get("required", ()):
             nullable["properties"][name] = {"anyOf": [property_schema, _NULL]}
-    if isinstance(more := nullable.get("additionalProperties"), dict):
-        nullable["additionalProperties"] = {"anyOf": [more, _NULL]}
+    additional = nullable.get("additionalProperties")
+    if isinstance(additional, dict):
+        nullable["additionalProperties"] = {"anyOf": [additional, _NULL]}
     return nullable
 
 

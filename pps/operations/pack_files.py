@@ -103,12 +103,13 @@ class CheckedPack:
 
 def _listed(packs: Sequence[PackLine]) -> str:
     width = max(len(pack.name) for pack in packs)
-    return "\n".join(
-        f"{pack.name:<{width}}  version {pack.version}, "
-        f"{counted(pack.kinds, 'kind')}{', your own' if pack.own else ''}"
-        f"{', ' + counted(pack.mistakes, 'mistake') if pack.mistakes else ''}  {pack.about}".rstrip()
-        for pack in packs
-    )
+    lines: list[str] = []
+    for pack in packs:
+        facts = [f"version {pack.version}", counted(pack.kinds, "kind")]
+        facts += ["your own"] if pack.own else []
+        facts += [counted(pack.mistakes, "mistake")] if pack.mistakes else []
+        lines.append(f"{pack.name:<{width}}  {', '.join(facts)}  {pack.about}".rstrip())
+    return "\n".join(lines)
 
 
 def _shown(value: KindPackView) -> str:

@@ -67,7 +67,8 @@ class PackTool(Operation[Any, Any, Any]):
         check_values(arguments)
         read = read_arguments(arguments, shape_of(self.input))
         hidden = self.fixed.keys() | self.without
-        if refused := hidden & read.keys():
+        refused = hidden & read.keys()
+        if refused:
             known = [name for name in self.input.model_fields if name not in hidden]
             raise InvalidRequest(min(refused), unknown_argument(min(refused), known))
         return Operation[Any, Any, Any].parse(self, {**self.defaults, **read, **self.fixed}, zone)
@@ -76,12 +77,16 @@ class PackTool(Operation[Any, Any, Any]):
         schema = Operation[Any, Any, Any].input_schema(self, refs)
         hidden = self.fixed.keys() | self.without
         properties: dict[str, Any] = {
-            n: s for n, s in schema["properties"].items() if n not in hidden
+            name: definition
+            for name, definition in schema["properties"].items()
+            if name not in hidden
         }
         for name in self.defaults.keys() & properties.keys():
             properties[name] = {**properties[name], "default": self.defaults[name]}
         required = [
-            n for n in schema.get("required", ()) if n in properties and n not in self.defaults
+            name
+            for name in schema.get("required", ())
+            if name in properties and name not in self.defaults
         ]
         return _with_used_defs({**schema, "properties": properties, "required": required})
 
@@ -100,15 +105,18 @@ class QueryTool(PackTool):
         fields = self._fields()
         check_values(arguments)
         named = _named_as(arguments, [*fields, "parameters"])
-        if strange := named.keys() - {*fields, "parameters"}:
+        unknown = named.keys() - {*fields, "parameters"}
+        if unknown:
             hint = f"; there are {', '.join(fields)}"
-            raise InvalidRequest(min(strange)[:100], f"unknown argument{hint}")
-        if whole := named.pop("parameters", None):
+            raise InvalidRequest(min(unknown)[:100], f"unknown argument{hint}")
+        whole = named.pop("parameters", None)
+        if whole:
             whole = read_arguments({"parameters": whole}, shape_of(self.input))["parameters"]
             if not isinstance(whole, dict):
                 raise InvalidRequest("parameters", "must be an object")
-            if twice := _named_as(whole, fields).keys() & named.keys():
-                raise InvalidRequest(min(twice)[:100], "is given twice")
+            repeated = _named_as(whole, fields).keys() & named.keys()
+            if repeated:
+                raise InvalidRequest(min(repeated)[:100], "is given twice")
             named = {**whole, **named}
         return Operation[Any, Any, Any].parse(self, {**self.fixed, "parameters": named}, zone)
 
@@ -141,8 +149,9 @@ class KindTool(PackTool):
         own = self.models.model(self.kind).model_fields.keys() - _OF_RECORD
         known = [*own, *_OF_RECORD, *self.beside]
         named = _named_as(arguments, known)
-        if strange := named.keys() - known:
-            name = min(strange)[:100]
+        unknown = named.keys() - known
+        if unknown:
+            name = min(unknown)[:100]
             raise InvalidRequest(name, unknown_argument(name, known))
         record = {
             name: value for name, value in named.items() if name not in own and value is not None
@@ -176,17 +185,17 @@ class KindTool(PackTool):
         properties = {**schema["properties"], "provenance": _PROVENANCE, **beside}
         if self.is_update:  # what is left out stays as it is
             properties = {
-                n: {key: it for key, it in property_schema.items() if key != "default"}
-                for n, property_schema in properties.items()
+                name: _without_default(definition) for name, definition in properties.items()
             }
         required = ["id"] if self.is_update else schema.get("required", [])
-        found_schema = {
-            "type": "object",
-            "properties": properties,
-            "required": required,
-            "$defs": schema.get("$defs", {}),
-        }
-        return _with_used_defs(found_schema)
+        return _with_used_defs(
+            {
+                "type": "object",
+                "properties": properties,
+                "required": required,
+                "$defs": schema.get("$defs", {}),
+            }
+        )
 
 
 class PackTools:
@@ -282,20 +291,27 @@ def _said(about: str, generic: str) -> str:
     return f"{about.rstrip('.')}. {returns}{returned}".strip()
 
 
+def _without_default(definition: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in definition.items() if key != "default"}
+
+
 def _with_used_defs(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema with the definitions that it names, directly or through another."""
+    """Return a schema with only the definitions that it refers to, directly or indirectly."""
     defs: dict[str, Any] = schema.pop("$defs", {})
     referring = json.dumps(schema)
     used = dict[str, Any]()
-    while more := {
-        name: definition
-        for name, definition in defs.items()
-        # A reference ends with the name, behind a slash or, in OpenAPI, behind the operation's name
+    while True:
+        # A reference ends with the name, after a slash or, in OpenAPI, after the operation's name
         # and a dot.
-        if name not in used and (f'/{name}"' in referring or f'.{name}"' in referring)
-    }:
-        used |= more
-        referring = json.dumps(more)
+        added = {
+            name: definition
+            for name, definition in defs.items()
+            if name not in used and (f'/{name}"' in referring or f'.{name}"' in referring)
+        }
+        if not added:
+            break
+        used |= added
+        referring = json.dumps(added)
     return {**schema, **({"$defs": used} if used else {})}
 
 

@@ -98,9 +98,12 @@ class Room:
 
 
 def _cut(text: str, room: int) -> int:
-    """Return where a text is cut so that its beginning has at most ``room`` characters as JSON."""
+    """Return where to cut a text so that its beginning has at most ``room`` characters as JSON."""
     end = min(len(text), room)
-    while end > 1 and (size := json_size(text[:end])) > room:
+    while end > 1:
+        size = json_size(text[:end])
+        if size <= room:
+            break
         end = max(1, min(end - 1, end * room // size))
     line = text.rfind("\n", int(end * _NEAR_END), end) + 1
     if line:
@@ -111,7 +114,7 @@ def _cut(text: str, room: int) -> int:
 
 @dataclass(frozen=True, slots=True)
 class TextPart:
-    """Which characters of a text an answer has: from ``begins`` up to ``ends`` (excluded), of ``of``."""
+    """The part of a text in an answer: characters ``begins`` to ``ends`` (excluded), of ``of``."""
 
     begins: int
     ends: int

@@ -239,7 +239,11 @@ class HitView:
 
 @dataclass(frozen=True, slots=True)
 class StatsView:
-    """How much a list brought: ``avg_score`` is null when it is empty, ``token_estimate`` is of the hits' texts."""
+    """Statistics of a list; ``avg_score`` is null if it is empty.
+
+    Attributes:
+        token_estimate: Tokens of the hits' texts.
+    """
 
     total_results: int
     avg_score: float | None
@@ -305,13 +309,16 @@ def recall_view(recall: Recall) -> RecallView:
 
 def pack_view(pack: Pack) -> PackView:
     channels: Mapping[ChannelName, Channel] = pack.recall.channels if pack.recall else {}
+    hits: dict[str, tuple[str, ...]] = {}
+    for name, channel in channels.items():
+        hits[name] = tuple(hit.id for hit in channel.hits)
     return PackView(
         text=pack.text,
         tokens=pack.tokens,
         counter=pack.counter,
         sections=pack.sections,
         left_out=pack.left_out,
-        hits={name: tuple(hit.id for hit in channel.hits) for name, channel in channels.items()},
+        hits=hits,
         took_ms=round(pack.took_ms, 2),
         failed=tuple(name for name, channel in channels.items() if channel.error),
     )
@@ -471,7 +478,8 @@ def hit_text(hit: HitView, *, with_source: bool = False) -> str:
         when = f" ({hit.source}, {when[2:]}" if when else f" ({hit.source})"
     way = ", ".join(f"{step.relation} “{step.name}”" for step in hit.path or ())
     from_center = f" (from the center: {way})" if way else ""
-    return f"{title}{who}{short_line(text)}{when}{successor_mark(hit.superseded_by)}{from_center} [{hit.id}]"
+    successor = successor_mark(hit.superseded_by)
+    return f"{title}{who}{short_line(text)}{when}{successor}{from_center} [{hit.id}]"
 
 
 def _explanation_lines(hit: HitView) -> Sequence[str]:
@@ -555,7 +563,7 @@ class RecallLines:
 
 @dataclass(frozen=True, slots=True)
 class PackText:
-    """A context pack: the text, its size in tokens, how many lines had no room, channels that could not be searched."""
+    """A context pack: its text, size, number of lines left out, and channels that failed."""
 
     text: str
     tokens: int

@@ -246,24 +246,20 @@ async def record_ask(memory: Memory, request: RecordAskInput) -> RecordAnswer:
 
 
 def listed(queries: Sequence[Query]) -> RecordAnswer:
-    """Return which queries there are, with their parameters."""
+    """Return the list of queries with their parameters."""
     lines = tuple(
-        QueryLine(
-            query.name,
-            query.about,
-            query.kinds,
-            tuple(
-                Parameter(
-                    name,
-                    str(it.get("description", "")),
-                    query.given.model_fields[name].is_required(),
-                )
-                for name, it in query.given.model_json_schema()["properties"].items()
-            ),
-        )
-        for query in queries
+        QueryLine(query.name, query.about, query.kinds, _parameters(query)) for query in queries
     )
     return RecordAnswer("", f"{len(lines)} queries can be asked.", len(lines), queries=lines)
+
+
+def _parameters(query: Query) -> tuple[Parameter, ...]:
+    parameters: list[Parameter] = []
+    for name, schema in query.given.model_json_schema()["properties"].items():
+        description = str(schema.get("description", ""))
+        is_required = query.given.model_fields[name].is_required()
+        parameters.append(Parameter(name, description, is_required))
+    return tuple(parameters)
 
 
 @RECORDS.operation(

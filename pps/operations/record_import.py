@@ -335,8 +335,8 @@ def _rows_of(path: Path) -> Iterator[tuple[str, Mapping[str, JSON]]]:
     except (ValueError, RecursionError) as error:
         raise InvalidRequest("paths", f"{name} is neither CSV nor JSON ({error})") from None
     items = rows.get("records") if isinstance(rows, dict) else rows
-    if isinstance(items, list) and (exported := _exported(cast("list[JSON]", items))):
-        items = exported
+    if isinstance(items, list):
+        items = _exported(cast("list[JSON]", items)) or items
     if not isinstance(items, list):
         raise InvalidRequest("paths", f'{name} must hold a list of records, or {{"records": […]}}')
     for number, item in enumerate(items, 1):
@@ -367,9 +367,10 @@ def _as_given(where: str, row: Mapping[str, JSON], kinds: Kinds) -> RecordGiven:
     fields: dict[str, JSON] = {}
     joins: list[JSON] = []
     for name, value in row.items():
+        own = snake(name)
         if name in relations and isinstance(value, str):
             joins += [{"type": name, "target": item} for item in _items(value)]
-        elif (own := snake(name)) in of_kind or own not in RecordInput.model_fields:
+        elif own in of_kind or own not in RecordInput.model_fields:
             fields[own] = _cell(of_kind.get(own), value) if isinstance(value, str) else value
         elif own == "fields" and isinstance(value, dict):
             fields |= value

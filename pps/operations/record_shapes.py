@@ -210,7 +210,8 @@ class ListRecordsInput(Input):
     order: tuple[Word, ...] = Field(
         default=(),
         max_length=5,
-        description="Fields to sort by; '-' before a field sorts it descending. Ties: oldest first.",
+        description="Fields to sort by; '-' before a field sorts it descending. Ties: oldest "
+        "first.",
     )
     limit: int = Field(default=100, ge=1, le=MAX_LIST, description="Maximum records on a page.")
     cursor: str = Field(default="", max_length=100, description="'next_cursor' of the page before.")

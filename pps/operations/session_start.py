@@ -99,16 +99,13 @@ def workload_words(value: Workload) -> str:
         for day in value.days
     ]
     lines += [f"! {sentence}" for sentence in (*value.recommendations, *value.problems)]
-    hours = ("no effort" if task.hours is None else f"{task.hours:g} h" for task in value.tasks)
-    lines += [
-        f"- {task.title} ({task.state}, {spent}{f', due {task.due}' if task.due else ''}) "
-        f"[{short_id(task.id)}]"
-        for task, spent in zip(value.tasks, hours, strict=True)
-    ]
-    lines += [
-        f"- {event.start:%Y-%m-%d}{'' if event.all_day else f' {event.start:%H:%M} to {event.end:%H:%M}'} {event.title}"
-        for event in value.events
-    ]
+    for task in value.tasks:
+        effort = "no effort" if task.hours is None else f"{task.hours:g} h"
+        due = f", due {task.due}" if task.due else ""
+        lines.append(f"- {task.title} ({task.state}, {effort}{due}) [{short_id(task.id)}]")
+    for event in value.events:
+        hours = "" if event.all_day else f" {event.start:%H:%M} to {event.end:%H:%M}"
+        lines.append(f"- {event.start:%Y-%m-%d}{hours} {event.title}")
     return "\n".join([head, *lines])
 
 

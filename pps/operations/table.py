@@ -414,6 +414,10 @@ def defined_in(*modules: ModuleType) -> tuple[AnyOperation, ...]:
     )
 
 
+def _without_null(variants: Sequence[Any]) -> list[Any]:
+    return [variant for variant in variants if variant != {"type": "null"}]
+
+
 def plain(schema: Any, *, nulls: bool = False) -> Any:
     """Return a JSON schema without titles, marks and, for inputs, the nulls of optional fields.
 
@@ -428,12 +432,9 @@ def plain(schema: Any, *, nulls: bool = False) -> Any:
     for key, value in cast("dict[str, Any]", schema).items():
         if key in ("properties", "$defs"):
             plain_schema[key] = {name: inner(item) for name, item in value.items()}
-        elif (
-            key == "anyOf"
-            and not nulls
-            and len(variants := [item for item in value if item != {"type": "null"}]) == 1
-        ):
-            plain_schema = {**inner(variants[0]), **plain_schema}
+        elif key == "anyOf" and not nulls and len(_without_null(value)) == 1:
+            [variant] = _without_null(value)
+            plain_schema = {**inner(variant), **plain_schema}
         elif (
             key != "cli"
             and key not in MARKS

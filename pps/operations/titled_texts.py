@@ -345,7 +345,7 @@ def _version_lines(version: VersionView) -> Sequence[str]:
 
 @dataclass(frozen=True, slots=True)
 class VersionLines:
-    """A version of a text; ``part`` where the page does not have all of its diff and, behind it, its content."""
+    """A version of a text; ``part`` is set if the page has only a part of its diff and content."""
 
     version: int
     change: str
@@ -488,7 +488,8 @@ def duplicates_text(view: Duplicates) -> str:
 
 
 def merge_text(value: Merge) -> str:
-    return f"{value.drop_name} into {value.keep_name}{time_in_brackets(value.at)}, {value.state} [{value.id}]"
+    names = f"{value.drop_name} into {value.keep_name}"
+    return f"{names}{time_in_brackets(value.at)}, {value.state} [{value.id}]"
 
 
 @RECORDS.operation(

@@ -131,16 +131,14 @@ async def _page(
     joins: tuple[Relation, ...] = ()
     if request.include_relationships:
         joins = tuple(await memory.records.relations([item.id for item in items]))
-    if joins and request.layers:  # a list of layers says nothing of what lies in others
+    if joins and request.layers:  # a list of layers hides records of other layers
         listed = set(query.kinds)
         records = (await memory.records.graph()).records
+        inside = {id_ for id_, record in records.items() if record.kind in listed}
         joins = tuple(
             relation
             for relation in joins
-            if all(
-                end in records and records[end].kind in listed
-                for end in (relation.source, relation.target)
-            )
+            if relation.source in inside and relation.target in inside
         )
     dumped = escape_all([asdict(item) for item in (*items, *joins)])
     tokens = count_tokens(json.dumps(dumped, ensure_ascii=False, default=str))

@@ -111,11 +111,11 @@ def overview_text(value: Overview) -> str:
         f"record {each.kind}: {each.title}{f' ({each.state})' if each.state else ''} [{each.id}]"
         for each in value.records
     ]
-    given = value.given
+    today = value.given
     lines.append(
-        f"Given today: {counted(given.tokens, 'token')} in {counted(given.sessions, 'session')}."
+        f"Given today: {counted(today.tokens, 'token')} in {counted(today.sessions, 'session')}."
     )
-    lines += [f"given {line.kind}: {line.text} [{line.id}]" for line in given.lines]
+    lines += [f"given {line.kind}: {line.text} [{line.id}]" for line in today.lines]
     waiting = value.waiting
     lines += [f"failed: {turn.text} ({turn.error}) [{turn.id}]" for turn in waiting.failed_turns]
     lines += [
@@ -402,7 +402,8 @@ class LastProof:
 
 
 def proof_text(value: LastProof) -> str:
-    if (proof := value.proof) is None:
+    proof = value.proof
+    if proof is None:
         return "No proof was run here; the owner runs one with `pps verify-isolation`."
     text = (
         "nothing went wrong"
