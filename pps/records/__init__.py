@@ -1,4 +1,4 @@
-"""Records of typed kinds: kept, moved, related, listed, ranked and asked.
+"""Records of typed kinds: storing, moving, relating, listing, ranking and queries.
 
 Kinds are data (`core.kinds`).
 """

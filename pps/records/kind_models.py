@@ -104,9 +104,9 @@ class Common(_Strict):
 
 
 class KindModels:
-    """The models of an entity's kinds, each made when it is first asked for.
+    """The models of an entity's kinds, each built when it is first used.
 
-    Times without a zone are of ``zone``.
+    Times without a zone are in ``zone``.
     """
 
     def __init__(self, kinds: Kinds, zone: tzinfo = UTC) -> None:
@@ -171,10 +171,7 @@ class KindModels:
         return _checked(name, self._models[key], named, self._zone, wrong)
 
     def misfit(self, record: Record) -> str:
-        """Return why a record that was kept by another version of its pack no longer fits.
-
-        Empty when it does.
-        """
+        """Return why a record stored under another version of its pack no longer fits, or empty."""
         if record.kind not in self._kinds:
             return f"{record.kind}: no kind of this memory's packs any more"
         cycle = self._kinds.kind(record.kind).lifecycle
@@ -236,9 +233,9 @@ _A_DATE = "an ISO 8601 date, such as 2026-01-31"
 
 
 def _read_date(value: object) -> CoarseTime:
-    """Return the day, month or year of a text.
+    """Parse a day, month or year.
 
-    Midnight is that day, another time of day is refused: it would be lost.
+    Midnight counts as its day. Another time of day is refused, because it would be lost.
     """
     if not isinstance(value, str):
         raise ValueError(_A_DATE)
@@ -305,9 +302,10 @@ def _checked(
     zone: tzinfo,
     mistakes: Mapping[str, str],
 ) -> dict[str, JSON]:
-    """Return the fields as they are kept.
+    """Return the fields as they are stored.
 
-    InvalidRequest tells the mistakes that were found before, and its own.
+    Raises:
+        InvalidRequest: With the earlier mistakes and the new ones.
     """
     present = {name: value for name, value in fields.items() if value is not None}
     present = read_arguments(present, shape_of(model), kind_text)

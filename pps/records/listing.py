@@ -25,9 +25,10 @@ _DURATION = TypeAdapter(timedelta)
 
 
 def wanted_of(kinds: Kinds, query: RecordQuery, zone: tzinfo = UTC) -> RecordSelection:
-    """Return a query as the journal takes it.
+    """Return a query in the journal's form.
 
-    InvalidRequest for what is no kind, field, status, state or operator.
+    Raises:
+        InvalidRequest: A kind, field, status, state or operator is unknown.
     """
     check_range("limit", query.limit, 1, MAX_LIST)
     chosen = [kinds.kind(kind) for kind in query.kinds] or [*kinds]

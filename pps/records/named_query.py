@@ -74,7 +74,9 @@ class QueryMatch:
 class QueryAnswer:
     """The answer of a named query.
 
-    ``total`` counts what answers before the limit, ``said`` sums up.
+    Attributes:
+        said: A summary in one sentence.
+        total: Number of matches before the limit.
     """
 
     query: str
@@ -222,9 +224,10 @@ class Query:
         return await self.act(ground, request.model_copy(update=times))
 
     def read(self, parameters: Mapping[str, JSON], zone: tzinfo) -> Input:
-        """Return the checked parameters, times without a zone of ``zone``.
+        """Return the checked parameters; times without a zone are in ``zone``.
 
-        InvalidRequest names what is wrong.
+        Raises:
+            InvalidRequest: A parameter is wrong; it is named.
         """
         try:
             arguments = read_arguments(parameters, shape_of(self.given))

@@ -404,9 +404,7 @@ class _Nearest:
 def _nearest(ground: Ground, near: Mapping[str, float], least: float | None) -> _Nearest:
     """Return the live records that are similar enough.
 
-    Where none is, the best three, marked as weak.
-
-    A ``least`` that the caller gave is kept to.
+    If there are none, return the best three, marked as weak, unless the caller gave ``least``.
     """
     records = ground.web.records
     live = [

@@ -252,10 +252,7 @@ def betweenness(ties: Ties) -> dict[str, float]:
 
 
 def communities(ties: Ties) -> tuple[tuple[Community, ...], float | None]:
-    """Return the communities, the largest first, and their modularity.
-
-    None where no relation joins any.
-    """
+    """Return the communities, the largest first, and their modularity; None without relations."""
     networkx: Any = import_module(
         "networkx"
     )  # three hundred modules, which no start of a server needs
@@ -273,10 +270,7 @@ def communities(ties: Ties) -> tuple[tuple[Community, ...], float | None]:
 
 
 def shortest_path(ties: Ties, start: str, end: str) -> tuple[tuple[QueryStep, ...], float | None]:
-    """Return the hops of a shortest path and its length.
-
-    No hop and None when the two are not joined.
-    """
+    """Return the hops of a shortest path and its length; no hop and None if there is no path."""
     best = {ends: max(them, key=strength) for ends, them in ties.undirected().items()}
     graph, ids = _exported(ties, {ends: 1 / strength(relation) for ends, relation in best.items()})
     at = {id_: index for index, id_ in enumerate(ids)}

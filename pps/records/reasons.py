@@ -341,9 +341,9 @@ def _without(web: Web, request: Matters) -> QueryAnswer:
 
 
 def _led(web: Web, without: str) -> set[str]:
-    """Return the live records that lead up to a value or a vision, of which one is left out.
+    """Return the live records that lead up to a value or a vision, and these tops themselves.
 
-    The tops among them.
+    One record can be left out.
     """
     reached = {record.id for record in web.of_kinds(*TOPS) if record.id != without}
     front = list(reached)
@@ -420,9 +420,9 @@ def shape(web: Web, record: str) -> Counter[Part]:
 
 
 def _alike(mine: Counter[Part], other: Counter[Part]) -> float:
-    """Return what two shapes share of all that either has, 0 to 1 (Ruzicka).
+    """Return the Ruzicka similarity of two shapes, 0 to 1.
 
-    A hop counts as much as all beyond it.
+    A first hop weighs as much as all hops beyond it.
     """
     ours = mine & other
     all_of = mine | other

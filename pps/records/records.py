@@ -1,6 +1,6 @@
-"""Records of one entity: those of packs' kinds, saved, moved, related, listed.
+"""Records of one entity: saving, moving, relating and listing records of the packs' kinds.
 
-And texts with titles of any kind.
+Titled texts of any kind are records too.
 """
 
 from __future__ import annotations
@@ -230,11 +230,9 @@ class Records(recorder.RecordWriter):
     async def tried(
         self, saves: Sequence[Sequence[RecordGiven]]
     ) -> tuple[list[Saved], PPSError | None]:
-        """Return what saves, one after another, would do, and what stands in the way of the next.
+        """Return what a series of saves would do, and the error that stops the next one, if any.
 
-        Nothing is changed.
-
-        It takes one transaction, which is undone. The saves may have any number of records.
+        It runs in one transaction that is rolled back. The saves may have any number of records.
         """
         redactor = self._parts.redactor()
 
@@ -507,10 +505,7 @@ class Records(recorder.RecordWriter):
         return await self._parts.journal.records.graph()
 
     async def misfits(self) -> dict[str, str]:
-        """Return record → why it no longer fits the packs as they are now.
-
-        It can be read, and stays as it is.
-        """
+        """Return record → why it no longer fits the present packs. Such records stay readable."""
         graph = await self.graph()
 
         def look() -> dict[str, str]:
@@ -540,10 +535,7 @@ class Records(recorder.RecordWriter):
         return moves
 
     async def versions(self, record: str) -> Sequence[Record]:
-        """Return what a record was at each of its versions, oldest first.
-
-        The last is what it is now.
-        """
+        """Return a record at each of its versions, the oldest first and the present one last."""
         [latest] = await self.get([record])
         return [
             _as_it_was(latest, version)
@@ -564,10 +556,7 @@ class Records(recorder.RecordWriter):
     async def _written(
         self, most: int, work: Callable[[RecordRows], T], jobs: Callable[[T], Sequence[int]]
     ) -> T:
-        """Write records with places in the queue for their jobs.
-
-        While one of them is in hand, wait for that.
-        """
+        """Write records and queue their jobs, after a running job of one of them has ended."""
 
         async def queued() -> T:
             write = partial(self._parts.journal.records.write, work)
@@ -578,7 +567,7 @@ class Records(recorder.RecordWriter):
         return await self._when_idle(queued)
 
     async def _taken_in(self, saved: Sequence[Saved], wait: Wait, timeout_s: float | None) -> bool:
-        """Wait until graph and indexes have what was saved; tell whether they do."""
+        """Wait until graph and indexes have what was saved; return whether they do."""
         jobs = [saved.job for saved in saved]
         if any(
             saved.relations and not saved.job for saved in saved

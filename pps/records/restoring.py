@@ -85,10 +85,7 @@ class Restoring:
         self.mistakes: list[tuple[int, InvalidRequest]] = []
 
     def tried(self, rows: RecordRows) -> list[Saved]:
-        """Check all and put it where it goes.
-
-        The mistakes are noted, and the transaction is to be undone.
-        """
+        """Check all records and find their places, noting mistakes; the caller rolls back."""
         right = [
             number
             for number, exported in enumerate(self._given)
@@ -109,7 +106,7 @@ class Restoring:
         ]
 
     def kept(self, rows: RecordRows, numbers: Iterable[int]) -> list[Saved]:
-        """Put some records into the memory, with all that is theirs."""
+        """Save some records with their versions, moves, relations and citations."""
         return [self._one(rows, number, self._given[number]) for number in numbers]
 
     def _noted(self, number: int, wrong: Iterable[InvalidRequest]) -> bool:
@@ -119,27 +116,23 @@ class Restoring:
         return bool(noted)
 
     def _wrong(self, exported_record: ExportedRecord) -> Iterator[InvalidRequest]:
-        """Yield what is wrong with a record by itself. What an earlier pack allowed stays."""
+        """Yield mistakes of a record by itself. What an earlier version of its pack allowed is valid."""
         record = exported_record.record
         kinds = self._by.kinds
         if record.kind not in kinds:
             yield InvalidRequest("kind", f"{record.kind!r} is no kind of this memory's packs")
-        elif record.pack_version >= kinds.kind(record.kind).version and (
-            why := self._by.models.misfit(record)
-        ):
-            yield InvalidRequest("record", why)
+        elif record.pack_version >= kinds.kind(record.kind).version:
+            misfit = self._by.models.misfit(record)
+            if misfit:
+                yield InvalidRequest("record", misfit)
         numbers = [version.number for version in exported_record.versions]
         if not numbers or numbers != [*range(1, record.version + 1)]:
             yield InvalidRequest("versions", f"must be 1 to {record.version}, all of them")
-        times = (
-            record.created_at,
-            record.updated_at,
-            *(each.at for each in (*exported_record.versions, *exported_record.moves)),
-        )
-        if any(
-            at.tzinfo is None
-            for at in (*times, *(each.created_at for each in exported_record.relations))
-        ):
+        times = [record.created_at, record.updated_at]
+        times += [version.at for version in exported_record.versions]
+        times += [move.at for move in exported_record.moves]
+        times += [relation.created_at for relation in exported_record.relations]
+        if any(moment.tzinfo is None for moment in times):
             yield InvalidRequest("created_at", "times must say their offset from UTC")
 
     def _placed(self, rows: RecordRows, exported: Sequence[ExportedRecord]) -> _Places:
@@ -237,14 +230,17 @@ class Restoring:
         )
         links = self._by.automatic.links_of(content)
         payload = JobPayload(extraction="none", record=draft_of(record), links=links)
-        was = [
-            replace(v, fields={name: self._here(value) for name, value in v.fields.items()})
-            for v in exported_record.versions
+        versions = [
+            replace(version, fields=self._fields_here(version.fields))
+            for version in exported_record.versions
         ]
-        return rows.add(prepare(self._by.group, draft), payload, record, was)
+        return rows.add(prepare(self._by.group, draft), payload, record, versions)
+
+    def _fields_here(self, fields: Mapping[str, JSON]) -> dict[str, JSON]:
+        return {name: self._here(value) for name, value in fields.items()}
 
     def _here(self, value: JSON) -> JSON:
-        """Return a field's value with the ids that lead to the same things here."""
+        """Return a field's value with ids of the export replaced by ids of this memory."""
         if isinstance(value, str):
             return self._places.ids.get(value, value)
         if isinstance(value, Mapping):

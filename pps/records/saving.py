@@ -126,7 +126,8 @@ class _Place:
 def redacted(draft: RecordGiven, redactor: KeyedRedactor) -> RecordGiven:
     """Return a record without secrets.
 
-    InvalidRequest when its title holds one: two such would seem to be one.
+    Raises:
+        InvalidRequest: The title holds a secret. Two redacted titles could not be told apart.
     """
     redactor.label("title", normalise(draft.title or ""))
 
@@ -249,10 +250,7 @@ class Saving:
         return titled[0] if titled else None
 
     def _named(self, rows: RecordRows, name: str, kind: str, path: str) -> Record:
-        """Return the record of an id or title.
-
-        Of a title that several have, the one of the kind that is given.
-        """
+        """Return the record of an id or title; among several of a title, that of the given kind."""
         candidates = rows.candidates(name)
         if kind and len(candidates) > 1:
             candidates = [
@@ -385,9 +383,9 @@ class Saving:
         return self._by.models.check(spec.name, whole, mistakes)
 
     def _check_state(self, spec: KindSpec, fields: dict[str, JSON], before: Record | None) -> None:
-        """Take the state out of the fields.
+        """Remove the state from the fields.
 
-        It may be given as it is, and is changed by record_move alone.
+        It may be passed unchanged; only record_move changes it.
         """
         assert spec.lifecycle  # noqa: S101 - for the type checker: only such kinds are asked about
         name = spec.lifecycle.field
@@ -415,10 +413,7 @@ class Saving:
     def _related(
         self, rows: RecordRows, draft: RecordGiven, record: Record, names: _Names
     ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-        """Keep the relations given with a record.
-
-        Return their ids, and which were kept the other way round.
-        """
+        """Save the relations of a record; return their ids and the warnings about turned ones."""
         if len(draft.relations) > MAX_RELATIONS:
             raise InvalidRequest("relations", f"at most {MAX_RELATIONS}")
         made: list[str] = []
@@ -436,10 +431,7 @@ class Saving:
         return tuple(made), tuple(warnings)
 
     def _cited(self, rows: RecordRows, draft: RecordGiven, record: Record) -> bool:
-        """Let a record rest on what is given, if anything is.
-
-        What it cites already stays, though it be forgotten.
-        """
+        """Add citations to a record. Existing citations stay, even of forgotten items."""
         if draft.cites is None:
             return False
         if len(draft.cites) > MAX_CITES:

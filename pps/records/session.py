@@ -142,7 +142,7 @@ class ContextUsage:
 def trimmed(items: Sequence[Item], budget_tokens: int, text: Callable[[Item], str]) -> int:
     """Return how many of the first items fit into a budget together.
 
-    ``text`` is what is sent of one.
+    ``text`` returns the text that is sent for an item.
     """
     room = budget_tokens
     for at, item in enumerate(items):
@@ -370,10 +370,7 @@ def _fitting(workload: Workload) -> tuple[Workload, int]:
 
 
 def _need(record: Record, kind: KindSpec) -> tuple[int, int, float, float]:
-    """Return by what a record comes before another when there is no room for both.
-
-    The least is the first.
-    """
+    """Return a sort key for records that compete for room; the least comes first."""
     status = _STATUSES.index(record.status)
     return (
         _PRIORITIES[kind.priority],

@@ -145,10 +145,7 @@ async def workload(
 
 
 class _Tasks:
-    """The open tasks of an entity and the time that is set aside for them.
-
-    What a task is, its pack says.
-    """
+    """The open tasks of an entity, as its packs define tasks, and the time blocked for them."""
 
     def __init__(self, graph: RecordGraph, kinds: Kinds, calendars: WorkHours) -> None:
         tasks = {kind.name for kind in kinds if _EFFORT in kind.fields and kind.lifecycle}
@@ -282,9 +279,9 @@ def _percent(scheduled: float, available: float) -> float:
 def _booked(
     stretches: Iterable[_TimeStretch], edges: Sequence[datetime], available: Sequence[float]
 ) -> list[float]:
-    """Return the hours of each day that are taken, each hour once.
+    """Return the booked hours of each day, overlaps counted once.
 
-    A day that is taken whole has the hours it had.
+    An event of a whole day takes all hours of that day.
     """
     ordered = sorted(stretches, key=lambda stretch: stretch.start)
     booked: list[float] = []

@@ -1,6 +1,6 @@
-"""OpenClaw's files into a member's memory: beliefs, days, the checklist, who it is.
+"""Import of OpenClaw's files into a member's memory: beliefs, days, checklist and identity.
 
-Static ones as anchors.
+Static files become anchors.
 """
 
 from __future__ import annotations

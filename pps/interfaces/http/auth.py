@@ -23,7 +23,7 @@ from pps.server.runfile import NONCE, OWNER_PREFIX, proof
 ENTITY_HEADER = "PPS-Entity"
 ACTOR_HEADER = "PPS-Actor"
 BRIDGE_HEADER = "PPS-Bridge"
-"""Names the entity or roots that a bridge was started for, in the form of ``Trust.bridged``."""
+"""Header with the entity or roots that a bridge was started for, read by ``Trust.bridged``."""
 OWNER_STATE = "pps_owner"
 """Set in a request's state if it came through the owner's Unix socket, whose peer was checked."""
 BY_SOCKET = (
@@ -35,13 +35,13 @@ _LOOPBACK = ("127.", "::1", "::ffff:127.")
 
 
 class Trust:
-    """Answers for a presented token.
+    """Determines the caller of a request from its token.
 
-    Secrets are compared in constant time; nothing is remembered of them.
+    Secrets are compared in constant time and not stored.
 
     Attributes:
-        has_socket: The owner comes through the Unix socket: nobody is told the secret, and nothing
-            proves it.
+        has_socket: The owner comes through the Unix socket. The secret is then given to nobody and
+            proves nothing.
     """
 
     def __init__(self, registry: Registry, secret: str) -> None:
@@ -50,34 +50,32 @@ class Trust:
         self.has_socket = False
 
     async def caller(self, token: str) -> Caller | None:
-        """Return who asks with a bearer token at ``/mcp``.
+        """Return the caller with a bearer token at ``/mcp``, or None.
 
-        None for a wrong one, and for who has no tools there.
+        None stands for a wrong token and for a caller without tools there.
 
         ``<owner secret>.<name>`` is any entity, ``<owner secret>.<name>:<actor>`` an actor in it,
-        ``<owner secret>.<paths>`` (percent-encoded, with commas between) the router of all projects
-        at or below them: the stdio bridge of the same user shows them.
+        ``<owner secret>.<paths>`` (percent-encoded, separated by commas) the router of all projects
+        at or below them. The stdio bridge of the same user sends these.
         """
         if token.startswith(OWNER_PREFIX):
             secret, _, caller_name = token.partition(".")
-            return (
-                await asyncio.to_thread(self._owners, caller_name)
-                if self._is_secret(secret)
-                else None
-            )
+            if not self._is_secret(secret):
+                return None
+            return await asyncio.to_thread(self._owners, caller_name)
         caller = await asyncio.to_thread(self._of_token, token)
         return None if caller is OPERATOR else caller
 
     async def caller_of(self, connection: HTTPConnection) -> Caller:
-        """Return who asks with a request to ``/v1``.
+        """Return the caller of a request to ``/v1``.
 
-        The owner says in ``PPS-Entity`` for which entity, if for one, and in ``PPS-Actor`` who
-        writes, if not the person; a token says both by itself.
+        The owner names an entity in ``PPS-Entity``, or none, and the writer in ``PPS-Actor``, if it
+        is not the person. Any other token determines both.
 
         Raises:
             InvalidRequest: The owner names an actor that cannot be one.
-            Refused: It shows no token, or a wrong one.
-            Forbidden: Its token is not of the entity or the actor that the headers name.
+            Refused: The token is missing or wrong.
+            Forbidden: The token is not of the entity or the actor that the headers name.
         """
         named = unquote(connection.headers.get(ENTITY_HEADER, ""))
         actor = connection.headers.get(ACTOR_HEADER, "")
@@ -95,10 +93,10 @@ class Trust:
         return caller
 
     async def bridged(self, connection: HTTPConnection) -> Caller:
-        """Return whom the owner's bridge was started for, as ``PPS-Bridge`` names it.
+        """Return the caller that the owner's bridge was started for, from ``PPS-Bridge``.
 
         ``<name>`` is an entity, ``<name>:<actor>`` an actor in it, ``<paths>`` (absolute,
-        percent-encoded, with commas between) the router of all projects at or below them.
+        percent-encoded, separated by commas) the router of all projects at or below them.
 
         Raises:
             Refused: The request is not the owner's.
@@ -111,19 +109,16 @@ class Trust:
         )
 
     def check_owner(self, connection: HTTPConnection) -> None:
-        """Raise Refused unless a request is the machine's owner's.
-
-        An old hook is told what to do.
-        """
+        """Raise Refused unless a request is the machine owner's; tell old hooks what to do."""
         if not self.is_owner(connection):
             more = f"; {BY_SOCKET}" if self.has_socket and is_local(connection) else ""
             raise Refused(f"only the owner of this server may do that{more}")
 
     def is_owner(self, connection: HTTPConnection) -> bool:
-        """Tell whether a request is the machine's owner's.
+        """Return whether a request is the machine owner's.
 
-        It came through the owner's socket without a token, or shows the secret of the run file from
-        this machine.
+        It came through the owner's socket without a token, or has the run file's secret and comes
+        from this machine.
         """
         if is_by_socket(connection):
             return "authorization" not in connection.headers
@@ -156,12 +151,13 @@ class Trust:
         return not self.has_socket and hmac.compare_digest(text.encode(), self._secret)
 
     def _of_token(self, token: str) -> Caller | None:
-        bounds = self._registry.bounds_of_token(
-            token
-        )  # before: a token that is revoked between opens nothing
-        if entity := self._registry.entity_of_token(token):
+        # The bounds are read first, so that a token revoked in between opens nothing.
+        bounds = self._registry.bounds_of_token(token)
+        entity = self._registry.entity_of_token(token)
+        if entity:
             return Caller.of_entity(entity, bounds.toolsets, bounds.actor)
-        if router := self._registry.routers.of_token(token):
+        router = self._registry.routers.of_token(token)
+        if router:
             return Caller.of_router(router)
         return OPERATOR if self._registry.is_operator(token) else None
 
