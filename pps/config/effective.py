@@ -43,7 +43,7 @@ class EffectiveSetting:
 def effective_settings(env: Mapping[str, str] | None = None) -> list[EffectiveSetting]:
     """Return all settings that ``load`` returns, in the order of the shipped file.
 
-    ConfigError as ``load``.
+    Raises as ``load``.
     """
     env = os.environ if env is None else env
     settings = load(env=env)
@@ -97,9 +97,9 @@ def _leaves(settings: Settings) -> Iterator[tuple[tuple[str, ...], object, bool]
 
 
 def _in_words(path: tuple[str, ...], value: object) -> object:
-    """Return a command as it is typed, so that a secret among its words is known for one.
+    """Return a command in the form in which it is typed, else the value.
 
-    Else the value.
+    A secret among the words of a command is recognised only in that form.
     """
     if path == ("extractor", "command") and isinstance(value, tuple):
         return shlex.join(cast("tuple[str, ...]", value))

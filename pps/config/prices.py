@@ -1,6 +1,6 @@
-"""What models cost: a small file of the user's own.
+"""Prices of models, from a small file of the user's own.
 
-PPS ships no price: they change, and a wrong one misleads.
+PPS ships no prices: they change, and a wrong price misleads.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _FILE = TypeAdapter(dict[str, Price])
 def load_prices(home: Path) -> Mapping[str, Price]:
     """Return model's name → price from ``$PPS_HOME/prices.toml``.
 
-    Nothing when there is no such file.
+    The result is empty if there is no such file.
 
     Raises:
         ConfigError: The file cannot be read, or a price is out of bounds; it is named.

@@ -71,7 +71,8 @@ def load_relations(home: Path) -> Relations:
 def _entries(text: str, path: str) -> dict[str, _Entry]:
     """Return the tables of a file by their names.
 
-    ConfigError names the line of its first mistake.
+    Raises:
+        ConfigError: The file has mistakes; the line of the first is named.
     """
     if len(text.encode()) > _MOST_BYTES:
         raise ConfigError(f"{path}:1: the file is longer than {_MOST_BYTES:,} bytes")
@@ -120,9 +121,9 @@ def _check_names(entries: Mapping[str, _Entry], path: str, lines: TomlLines) -> 
 def _merged(
     known: Mapping[str, RelationRule], entries: Mapping[str, _Entry]
 ) -> dict[str, RelationRule]:
-    """Return relations with what a file's tables change.
+    """Return relations with the changes of a file's tables.
 
-    A name that a table lists is taken from the others.
+    A name that a table lists is removed from all other relations.
     """
     claimed = {
         relation_key(name): relation

@@ -26,9 +26,10 @@ MAX_PERSON_CHARS = 100
 
 
 def checked_person(name: str) -> str:
-    """Return a person's name without the space around it, empty for none.
+    """Return a person's name without the space around it; it may be empty.
 
-    ValueError names the rule it breaks.
+    Raises:
+        ValueError: The name breaks a rule; the rule is named.
     """
     name = name.strip()
     if len(name) > MAX_PERSON_CHARS:

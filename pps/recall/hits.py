@@ -80,7 +80,7 @@ async def _read_outlines(search: Search, channel: ChannelName, ids: Sequence[str
 async def supported(search: Search, facts: Iterable[str]) -> dict[str, Support]:
     """Return the turns that state each of the facts, in the order given.
 
-    Of facts ``outlined`` read.
+    The facts must be among those that ``outlined`` read.
 
     They come from the tables, or from the graph's fact where a copy lacks it.
     """
@@ -146,7 +146,7 @@ def age_d(search: Search, at: datetime) -> float:
 def text_of(item: Item) -> str:
     """Return an item's text for a reader.
 
-    A fact's sentence, a node's name and summary, a turn with its speaker.
+    It is a fact's sentence, a node's name and summary, or a turn with its speaker.
     """
     if isinstance(item, (Fact, AnchorPassage)):
         return item.text
@@ -310,7 +310,7 @@ def signals_of(
 def _passage(search: Search, item: Item, record_text: str) -> str:
     """Return the part of a long text that the query is about.
 
-    Of a record, its text beyond the summary.
+    For a record it is taken from the text beyond the summary.
     """
     if isinstance(item, Node) and record_text and record_text != item.summary:
         return passage_of(search.text, record_text) or record_text

@@ -302,7 +302,7 @@ async def _near(
 async def _most_telling_first(search: Search, ids: Sequence[str]) -> list[str]:
     """Return the best turn of each session, then the second of each, and so on.
 
-    The more words of its own, the better.
+    A turn with more words of its own is better.
 
     So a month is told by all of its sessions, and not by the longest one.
     """
@@ -323,7 +323,7 @@ async def _most_telling_first(search: Search, ids: Sequence[str]) -> list[str]:
 def _telling_words(turn: Turn) -> float:
     """Return the telling words of a turn, at most 40.
 
-    A reply's count half, as it mostly repeats.
+    The words of a reply count half, because it mostly repeats.
     """
     words = min(stated_words(turn), _MAX_TELLING_WORDS)
     return words / 2 if is_reply(turn) else words

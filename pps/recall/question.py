@@ -160,9 +160,9 @@ def content_words(query: str) -> str:
 
 
 def passage_of(query: str, text: str, size: int = PASSAGE_FROM) -> str:
-    """Return the passage of a long text that shares most with the query.
+    """Return the passage of a text that shares most with the query.
 
-    Empty up to ``size`` characters.
+    Return an empty text if the text has at most ``size`` characters.
     """
     if len(text) <= size:
         return ""
@@ -173,7 +173,7 @@ def passage_of(query: str, text: str, size: int = PASSAGE_FROM) -> str:
 def most_like(query: str, passages: Sequence[AnchorPassage]) -> AnchorPassage:
     """Return the passage that shares most with the query, the first of equals.
 
-    There must be at least one.
+    There must be at least one passage.
     """
     texts = [f"{passage.title} {passage.text}" for passage in passages]
     return passages[_best_match(query, texts)]
@@ -218,7 +218,7 @@ def piece_count(word: str) -> int:
 def spelled_alike(word: str, other: str) -> bool:
     """Tell whether two words may be one name.
 
-    Muhammad and Mohammed, Katherine and Catherine, Akim and Akib.
+    Examples are Muhammad and Mohammed, Katherine and Catherine, Akim and Akib.
 
     They have the same consonants by sound, at least three, or differ in one letter. That is loose,
     so call it only for names that the memory does not know as they are written.
@@ -252,7 +252,7 @@ def possible_initials(name: str) -> str:
 def consonant_skeleton(word: str) -> str:
     """Return the first letter of a word and its further consonants by sound.
 
-    Mohammed → ``mhmd``.
+    For Mohammed it is ``mhmd``.
     """
     letters = "".join(units(fold(word)))
     for written, sound in _SOUNDS:

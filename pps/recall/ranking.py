@@ -1,7 +1,4 @@
-"""Ranking of one channel.
-
-Fusion of lists, boosts of scores, and the choice among near duplicates.
-"""
+"""Ranking of one channel: fusion of lists, boosts of scores, and choice among near duplicates."""
 
 from __future__ import annotations
 

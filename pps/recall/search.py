@@ -254,10 +254,7 @@ class Search:
                 self.words = whole_word.sub(spelling, self.words)
 
     def depth(self, usual: int, limit: int) -> int:
-        """Return how long lists are.
-
-        Twice the limit at least, longer if the reader has some already.
-        """
+        """Return the length of lists: at least twice the limit, more if the reader has some hits."""
         return max(usual, 2 * limit) + min(len(self.request.without), 2 * limit)
 
     async def once(self, key: Hashable, work: Callable[[], Awaitable[T]]) -> T:
@@ -437,7 +434,7 @@ class Search:
     def took_s(self, part: str) -> float:
         """Return the seconds of a part of the work in the slowest channel.
 
-        They run side by side.
+        The channels run side by side.
         """
         seconds = [spent for (name, _), spent in self._seconds.items() if name == part]
         return max(seconds, default=0.0)

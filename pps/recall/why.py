@@ -1,7 +1,4 @@
-"""Why a recall answers as it does.
-
-What became of each candidate and of the id that was expected.
-"""
+"""Explanation of a recall: what became of each candidate and of an expected id."""
 
 from __future__ import annotations
 

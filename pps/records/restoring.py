@@ -198,7 +198,7 @@ class Restoring:
             (InvalidRequest("nodes", f"there is no {name!r} here: {_TEXTS}") for name in missing),
         )
         spec = self._by.kinds.kind(restored.kind)
-        fields = {name: self._here(value) for name, value in restored.fields.items()}
+        fields = self._fields_here(restored.fields)
         record = replace(
             restored,
             id=self._places.ids[restored.id],

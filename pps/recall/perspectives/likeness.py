@@ -31,7 +31,7 @@ async def by_meaning(sources: Sources, ids: Sequence[str]) -> Likeness:
 async def by_words(sources: Sources, ids: Sequence[str]) -> Likeness:
     """Return the Jaccard likeness of the rarest words of turns.
 
-    A word of one turn alone joins nothing.
+    A word that only one turn has is ignored.
     """
     turns = await sources.journal.turns(ids)
     words_of = {turn.uuid: grams(turn.content) - STOP_WORDS for turn in turns}

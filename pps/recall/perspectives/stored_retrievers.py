@@ -34,7 +34,7 @@ _MAX_FILLED = 0.99
 async def _causes_alike(sources: Sources, ids: Sequence[str]) -> Likeness:
     """Return the cosine of one's effect and the other's cause, the greater of both ways.
 
-    1 with itself.
+    An item has 1 with itself.
     """
     blobs = await sources.journal.perspective_data.of("cause", ids)
     width = sources.embedder.fingerprint.dimension if sources.embedder else 1
