@@ -1,8 +1,9 @@
-"""A PostgreSQL database that holds the memories of many entities, and one entity's transactions on it.
+"""The PostgreSQL store: one database for the memories of many entities.
 
-asyncpg runs on a loop in a thread of its own; the journal's threads call it and wait. A transaction sets the group
-(``pps.grp``) for itself alone: row-level security shows and takes rows of that group only, and a connection that goes
-back to the pool carries nothing over. Whoever writes holds the entity's advisory lock until the transaction ends.
+asyncpg runs on an event loop in a thread of its own; the journal's threads call it and wait. Each
+transaction sets its group (``pps.grp``) for itself only: row-level security shows and accepts only
+rows of that group, and a connection returned to the pool keeps no group. A writing transaction
+holds the entity's advisory lock until it ends.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ OLDEST_SERVER: Final = 15
 SCHEMA: Final = "pps"
 MIGRATIONS: Final = migrations_of((files("pps.journal") / "postgresql.sql").read_text("utf-8"))
 LOCK_WAIT_S: Final = 30
-"""Longest that a writer waits for another process that writes the same entity."""
+"""Maximum wait for another process that writes the same entity."""
 _MOST_CONNECTIONS = 16
 _READERS = 4
 _CONNECT_S = 10.0
@@ -61,24 +62,30 @@ _MIGRATION_LOCK = "hashtextextended('pps schema', 0)"
 _VACUUM_DUE = "vacuum_due"
 _VACUUM_RETRY_S = 60.0
 _OLDER_READS_S = 5.0
-_OLDER_READS_LOOK_S = 0.02
+_OLDER_READS_POLL_S = 0.02
 _OLDER_READS = """SELECT count(*) FROM pg_stat_activity
-    WHERE backend_xmin IS NOT NULL AND xact_start < $1 AND pid <> pg_backend_pid() AND datname = current_database()"""
+    WHERE backend_xmin IS NOT NULL AND xact_start < $1 AND pid <> pg_backend_pid()
+        AND datname = current_database()"""
 _NUL = "has the character U+0000, which PostgreSQL cannot store"
 
 
 def database_of(settings: PostgresqlSettings) -> Database:
-    """Open the database that settings name. Blocks; raises as ``Database.open``."""
+    """Open the database of ``postgresql.url``. Blocks; errors as ``Database.open``."""
     url = settings.url.get_secret_value()
     if not url:
         raise ConfigError(
-            'postgresql.url: is empty; store "postgresql" needs postgresql://USER:PASSWORD@HOST/DATABASE'
+            'postgresql.url: is empty; store "postgresql" needs '
+            "postgresql://USER:PASSWORD@HOST/DATABASE"
         )
     return Database.open(url, settings.owner_url.get_secret_value())
 
 
 async def refused_connection(settings: PostgresqlSettings, timeout_s: float) -> str:
-    """Return why a database does not answer the role that reads and writes rows, in a word or two; empty when it does."""
+    """Try to connect as the role of ``postgresql.url``.
+
+    Returns:
+        The reason of a failure in a few words, or an SQLSTATE; empty when the server answers.
+    """
     if importlib.util.find_spec("asyncpg") is None:
         return "asyncpg is not installed"
     asyncpg = _library()
@@ -97,7 +104,7 @@ async def refused_connection(settings: PostgresqlSettings, timeout_s: float) -> 
 
 
 class Session(Protocol):
-    """What is used of a connection of asyncpg."""
+    """The methods of an asyncpg connection that PPS uses."""
 
     async def execute(self, statement: str, *values: Any) -> str: ...
 
@@ -127,17 +134,17 @@ class _Pool(Protocol):
 
 
 def _library() -> Any:
-    """Return asyncpg: it has no types, and comes with the extra ``postgresql`` alone."""
+    """Import asyncpg, which has no types and is installed by the extra ``postgresql`` only."""
     return importlib.import_module("asyncpg")
 
 
 class Database:
-    """The pool of one PostgreSQL database; shared by all entities of a process.
+    """The connection pool of one PostgreSQL database, shared by all entities of a process.
 
     Args:
-        url: ``postgresql://…`` of the role that reads and writes rows.
-        owner_url: The same of the role that owns the tables: it makes and upgrades them, and vacuums. Empty where
-            somebody else does.
+        url: ``postgresql://…`` with the role that reads and writes rows.
+        owner_url: The URL with the role that owns the tables: it creates, upgrades and vacuums
+            them. Empty if an administrator does that.
     """
 
     def __init__(self, url: str, owner_url: str = "") -> None:
@@ -154,17 +161,20 @@ class Database:
 
     @classmethod
     def open(cls, url: str, owner_url: str = "") -> Database:
-        """Connect, bring the tables up to date, and check that the role is one that row-level security binds. Blocks.
+        """Connect, upgrade the tables, and check that row-level security applies to the role.
+
+        Blocks.
 
         Raises:
-            ConfigError: asyncpg is not installed; the URL is none; the role could get around row-level security; or the
-                tables are missing or older, and there is no ``owner_url`` to make them with.
-            StoreError: A newer PPS made the tables.
-            StoreUnavailable: The server does not answer, or refuses the role.
+            ConfigError: asyncpg is not installed; a URL is invalid; the role can bypass row-level
+                security; or the tables are missing or outdated and ``owner_url`` is empty.
+            StoreError: The tables were created by a newer PPS.
+            StoreUnavailable: The server does not answer, or rejects the role.
         """
         if importlib.util.find_spec("asyncpg") is None:
             raise ConfigError(
-                'store: "postgresql" needs asyncpg: `pip install "pps[postgresql]"`, or set store to "embedded"'
+                'store: "postgresql" needs asyncpg: `pip install "pps[postgresql]"`, '
+                'or set store to "embedded"'
             )
         _check_url("postgresql.url", url)
         if owner_url:
@@ -179,17 +189,20 @@ class Database:
         return database
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine of asyncpg on its loop and return its result. Blocks; never call it on that loop."""
+        """Run a coroutine on asyncpg's loop and return its result.
+
+        Blocks; must not be called on that loop.
+        """
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def acquire(self) -> Session:
-        """Take a connection out of the pool; it has no group."""
+        """Take a connection out of the pool; no group is set on it."""
         if self._pool is None:
             raise StoreUnavailable(f"{self.name} is closed: open the memory again")
         return self.run(self._acquire(self._pool))
 
     def release(self, connection: Session) -> None:
-        """Give a connection back; one that is inside a transaction is closed."""
+        """Return a connection to the pool; close it instead if a transaction is still open."""
         pool = self._pool
         if pool is None:
             connection.terminate()
@@ -211,7 +224,7 @@ class Database:
         self._loop.close()
 
     def check(self) -> None:
-        """Raise StoreUnavailable when the server does not answer. Blocks."""
+        """Raise StoreUnavailable if the server does not answer. Blocks."""
         with self.mapping_errors():
             connection = self.acquire()
             try:
@@ -220,7 +233,7 @@ class Database:
                 self.release(connection)
 
     def read(self, group: str, work: Work[T]) -> T:
-        """Run ``work``, which writes nothing, on one snapshot of a group's rows. Blocks."""
+        """Run ``work`` read-only on one snapshot of a group's rows. Blocks."""
         with self.mapping_errors():
             raw = self.acquire()
             try:
@@ -234,7 +247,10 @@ class Database:
                 self.release(raw)
 
     def write(self, group: str, work: Work[T]) -> T:
-        """Run ``work`` in one transaction under the group's lock, beside the writer of its journal. Blocks."""
+        """Run ``work`` in one transaction that holds the group's advisory lock. Blocks.
+
+        Independent of the group's ``PostgresWriter``, which takes the same lock.
+        """
         with self.mapping_errors():
             raw = self.acquire()
             try:
@@ -250,13 +266,16 @@ class Database:
                 self.release(raw)
 
     def erase(self, group: str) -> None:
-        """Delete every row of a group in one transaction, and vacuum the tables. Blocks."""
+        """Delete every row of a group in one transaction, then vacuum the tables. Blocks."""
         self.vacuum(self.write(group, delete_all))
 
     def vacuum(self, tables: Iterable[str]) -> bool:
-        """Vacuum tables, so that deleted rows leave their pages; False where there is no ``owner_url``. Blocks.
+        """Vacuum tables, so that deleted rows are removed from their pages. Blocks.
 
-        Those whose rows were deleted with theirs, by their foreign keys, are vacuumed too.
+        Includes the tables whose rows are deleted by ``ON DELETE CASCADE`` from these.
+
+        Returns:
+            False if nothing was done, because ``owner_url`` is empty.
         """
         if not self._owner_url:
             return False
@@ -270,35 +289,44 @@ class Database:
         return True
 
     def wait_for_older_reads(self) -> bool:
-        """Wait until each transaction that began before now has ended, at most 5 s; tell whether all have. Blocks.
+        """Wait up to 5 s until every transaction that began before this call has ended. Blocks.
 
-        A vacuum takes away no row that one of them can still see. Those of other roles are not seen.
+        A vacuum removes no row that such a transaction can still see. Transactions of other roles
+        are not visible here.
+
+        Returns:
+            Whether all of them ended in time.
         """
         with self.mapping_errors():
             connection = self.acquire()
             try:
-                asked_at = self.run(connection.fetchval("SELECT clock_timestamp()"))
-                until = time.monotonic() + _OLDER_READS_S
-                while self.run(connection.fetchval(_OLDER_READS, asked_at)):
-                    if time.monotonic() > until:
+                server_time = self.run(connection.fetchval("SELECT clock_timestamp()"))
+                deadline = time.monotonic() + _OLDER_READS_S
+                while self.run(connection.fetchval(_OLDER_READS, server_time)):
+                    if time.monotonic() > deadline:
                         return False
-                    time.sleep(_OLDER_READS_LOOK_S)
+                    time.sleep(_OLDER_READS_POLL_S)
             finally:
                 self.release(connection)
         return True
 
     def define(self, statements: Sequence[str]) -> None:
-        """Run statements that make or change tables, as the owner. Blocks; ConfigError where there is no owner."""
+        """Run statements that create or change tables as the owner. Blocks.
+
+        Raises:
+            ConfigError: ``owner_url`` is empty.
+        """
         if not self._owner_url:
             raise ConfigError(
-                "postgresql.owner_url: is needed to make tables; set it to the URL of the role that owns them"
+                "postgresql.owner_url: is needed to make tables; "
+                "set it to the URL of the role that owns them"
             )
         with self.mapping_errors():
             self.run(self._as_owner(statements))
 
     @contextlib.contextmanager
     def mapping_errors(self) -> Generator[None]:
-        """Turn errors of asyncpg inside the block into our own."""
+        """Raise asyncpg's errors inside the block as ``PPSError`` (see ``explain``)."""
         try:
             yield
         except PPSError:
@@ -307,7 +335,7 @@ class Database:
             raise self.explain(error) from error
 
     def explain(self, error: Exception) -> BaseException:
-        """Return the error of our tree that says what a library's error means; no value is in it."""
+        """Return the ``PPSError`` for an error of asyncpg; its text contains no stored value."""
         asyncpg = _library()
         state = getattr(error, "sqlstate", None) or ""
         if isinstance(error, PPSError):
@@ -316,7 +344,7 @@ class Database:
             if "row-level security" in str(error.args[:1]):
                 return IsolationError(f"{self.name} refused a row of another entity")
             return StoreUnavailable(
-                f"{self.name} refuses the role what it needs: check its rights with `pps doctor`"
+                f"{self.name}: the role lacks a right that PPS needs: check it with `pps doctor`"
             )
         if state in ("55P03", "40P01", "40001", "57014"):
             return StoreConflict(f"{self.name}: another process writes this entity: try again")
@@ -329,10 +357,12 @@ class Database:
         ):
             reason = f" (SQLSTATE {state})" if state else f" ({type(error).__name__})"
             return StoreUnavailable(
-                f"{self.name} cannot be used{reason}: check the server and postgresql.url, then try again"
+                f"{self.name} cannot be used{reason}: "
+                "check the server and postgresql.url, then try again"
             )
         return StoreError(
-            f"{self.name}: {type(error).__name__} ({state}): this is a defect of PPS, please report it"
+            f"{self.name}: {type(error).__name__} ({state}): "
+            "this is a defect of PPS, please report it"
         )
 
     async def _open(self) -> None:
@@ -350,7 +380,7 @@ class Database:
                 init=_read_numbers,
             )
         except (asyncpg.ClientConfigurationError, ValueError):
-            raise _no_url("postgresql.url") from None
+            raise _invalid_url("postgresql.url") from None
         self._pool = pool
         connection = await self._acquire(pool)
         try:
@@ -366,19 +396,21 @@ class Database:
             await pool.release(connection)
 
     async def _migrate(self, connection: Session, role: str) -> None:
-        """Make the tables, or bring them up to date, all of it or nothing."""
+        """Create or upgrade the tables in one transaction."""
         version = await _schema_version(connection)
         newest = len(MIGRATIONS)
         if version == newest:
             return
         if version > newest:
             raise StoreError(
-                f"{self.name} was made by a newer PPS (schema {version}, this one knows {newest}): upgrade pps"
+                f"{self.name} was made by a newer PPS "
+                f"(schema {version}, this one knows {newest}): upgrade pps"
             )
         if not self._owner_url:
+            action = "upgrade" if version else "make"
             raise ConfigError(
-                f"postgresql.owner_url: is needed to {'upgrade' if version else 'make'} the tables of {self.name}; set "
-                "it to the URL of the role that owns them"
+                f"postgresql.owner_url: is needed to {action} the tables of {self.name}; "
+                "set it to the URL of the role that owns them"
             )
         await self._as_owner(
             ["BEGIN", f"SELECT pg_advisory_xact_lock({_MIGRATION_LOCK})"],
@@ -386,23 +418,27 @@ class Database:
         )
 
     async def _check_role(self, connection: Session, role: str) -> None:
-        """Refuse a role that row-level security does not bind, and tables on which it is not forced."""
-        free = await connection.fetchval(
+        """Raise ConfigError unless row-level security is forced and applies to the role."""
+        bypasses = await connection.fetchval(
             "SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user"
         )
         owned = await connection.fetchval(
             "SELECT count(*) FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace "
-            "WHERE n.nspname = $1 AND c.relkind = 'r' AND pg_has_role(current_user, c.relowner, 'MEMBER')",
+            "WHERE n.nspname = $1 AND c.relkind = 'r' "
+            "AND pg_has_role(current_user, c.relowner, 'MEMBER')",
             SCHEMA,
         )
-        if free or owned:
+        if bypasses or owned:
             raise ConfigError(
-                f"postgresql.url: the role {role} is a superuser, has BYPASSRLS, or owns the tables (or belongs to their "
-                "owner): row-level security would not bind it; use a role of its own"
+                f"postgresql.url: the role {role} is a superuser, has BYPASSRLS, "
+                "or owns the tables (or belongs to their owner): "
+                "row-level security would not bind it; use a role of its own"
             )
-        if unguarded := await unguarded_tables(connection):
+        unguarded = await unguarded_tables(connection)
+        if unguarded:
             raise ConfigError(
-                f"{self.name}: row-level security is not forced on {', '.join(unguarded)}; nothing was read"
+                f"{self.name}: row-level security is not forced on {', '.join(unguarded)}; "
+                "nothing was read"
             )
 
     async def _as_owner(
@@ -410,6 +446,7 @@ class Database:
         statements: Sequence[str],
         then: Callable[[Session], Coroutine[Any, Any, None]] | None = None,
     ) -> None:
+        """Run statements, then ``then``, on a new connection of the owner."""
         asyncpg = _library()
         owner: Session = await asyncpg.connect(
             self._owner_url,
@@ -451,11 +488,14 @@ _WITH_REFERRING: Final = """
             WHERE k.contype = 'f' AND k.confdeltype = 'c'
     )
     SELECT relname FROM pg_class WHERE oid IN (SELECT relation FROM touched) ORDER BY relname"""
-"""Tables by their names, and those whose rows go with rows of theirs."""
+"""The named tables, and those that reference them with ``ON DELETE CASCADE``."""
 
 
 async def _read_numbers(connection: Any) -> None:
-    """Have sums of integers come as integers, as SQLite's do: PostgreSQL's are of the type ``numeric``."""
+    """Decode ``numeric``, the type of PostgreSQL's sums of integers, as int where it is whole.
+
+    SQLite returns such sums as integers.
+    """
     await connection.set_type_codec(
         "numeric", schema="pg_catalog", encoder=str, decoder=_number, format="text"
     )
@@ -476,16 +516,16 @@ def _check_url(setting: str, url: str) -> None:
     except ValueError:
         is_url = False
     if not is_url:
-        raise _no_url(setting)
+        raise _invalid_url(setting)
 
 
-def _no_url(setting: str) -> ConfigError:
-    """Return the refusal of a URL, which may hold a password and is not repeated."""
+def _invalid_url(setting: str) -> ConfigError:
+    """Return the error for an invalid URL, without the URL: it may contain a password."""
     return ConfigError(f"{setting}: must be postgresql://USER:PASSWORD@HOST/DATABASE")
 
 
 def library_errors() -> tuple[type[Exception], ...]:
-    """Return what asyncpg raises, and what it lets through of the network."""
+    """Return the exception types of asyncpg, and those of the network that it lets through."""
     asyncpg = _library()
     return (
         asyncpg.PostgresError,
@@ -498,7 +538,7 @@ def library_errors() -> tuple[type[Exception], ...]:
 
 
 async def unguarded_tables(connection: Session) -> list[str]:
-    """Return the tables of PPS on which row-level security is not forced, or that have no policy or another one."""
+    """Return the tables of PPS without forced row-level security or without exactly our policy."""
     rows = await connection.fetch(
         """SELECT c.relname FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
             LEFT JOIN pg_policies p ON p.schemaname = n.nspname AND p.tablename = c.relname
@@ -513,7 +553,10 @@ async def unguarded_tables(connection: Session) -> list[str]:
 
 
 def delete_all(connection: Connection) -> list[str]:
-    """Delete the group's rows of every table; return the tables. What the transaction does to the graph is not logged."""
+    """Delete the group's rows from every table; return the names of the tables.
+
+    The transaction's changes of the graph are not logged for the published graph.
+    """
     connection.execute("SELECT set_config('pps.logs_graph', '', true)").fetchall()
     tables = tables_of(connection)
     for table in tables:
@@ -522,9 +565,10 @@ def delete_all(connection: Connection) -> list[str]:
 
 
 def tables_of(connection: Connection) -> list[str]:
-    """Return the tables that hold rows of entities, features' own too, by name."""
+    """Return the names of all tables with rows of entities, sorted, with those of features."""
     rows = connection.execute(
-        "SELECT tablename FROM pg_tables WHERE schemaname = ? AND tablename <> 'schema_version' ORDER BY tablename",
+        "SELECT tablename FROM pg_tables WHERE schemaname = ? "
+        "AND tablename <> 'schema_version' ORDER BY tablename",
         (SCHEMA,),
     )
     return [table for (table,) in rows]
@@ -539,8 +583,11 @@ async def _schema_version(connection: Session) -> int:
 
 
 async def _upgrade(owner: Session, role: str, migrations: Migrations) -> None:
-    """Apply the migrations that the database lacks in the transaction that is open, and let the role use the tables."""
-    version = await _schema_version(owner)  # again: another process may have been first
+    """Apply missing migrations, force row-level security, grant rights to the role, and commit.
+
+    Runs in the owner's open transaction.
+    """
+    version = await _schema_version(owner)  # again: another process may have upgraded meanwhile
     if version == 0:
         await owner.execute(f"CREATE SCHEMA IF NOT EXISTS {SCHEMA}")
         await owner.execute(
@@ -564,20 +611,24 @@ async def _upgrade(owner: Session, role: str, migrations: Migrations) -> None:
     )
     await owner.execute(f"REVOKE INSERT, UPDATE, DELETE ON schema_version FROM {quoted}")
     await owner.execute(
-        f"ALTER DEFAULT PRIVILEGES IN SCHEMA {SCHEMA} GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO {quoted}"
+        f"ALTER DEFAULT PRIVILEGES IN SCHEMA {SCHEMA} "
+        f"GRANT SELECT, INSERT, UPDATE, DELETE ON TABLES TO {quoted}"
     )
     await owner.execute("COMMIT")
 
 
 def guard_statements(table: str, column: str = "grp") -> list[str]:
-    """Return the statements that force row-level security on a table: rows of the transaction's group alone."""
+    """Return the statements that restrict a table to rows of the transaction's group.
+
+    Row-level security is forced, so the policy applies to the owner too.
+    """
     name = _quoted(table)
-    holds = f"{column} = current_setting('pps.grp', true)"
+    is_own_row = f"{column} = current_setting('pps.grp', true)"
     return [
         f"ALTER TABLE {name} ENABLE ROW LEVEL SECURITY",
         f"ALTER TABLE {name} FORCE ROW LEVEL SECURITY",
         f"DROP POLICY IF EXISTS own_group ON {name}",
-        f"CREATE POLICY own_group ON {name} USING ({holds}) WITH CHECK ({holds})",
+        f"CREATE POLICY own_group ON {name} USING ({is_own_row}) WITH CHECK ({is_own_row})",
     ]
 
 
@@ -587,7 +638,7 @@ def _quoted(name: str) -> str:
 
 
 class PostgresCursor:
-    """The rows of a statement, read whole; a ``Cursor``."""
+    """A ``Cursor`` over rows that were fetched completely."""
 
     def __init__(self, rows: list[tuple[Any, ...]], names: Sequence[str], rowcount: int) -> None:
         self._rows = iter(rows)
@@ -605,10 +656,10 @@ class PostgresCursor:
 
 
 class PostgresConnection:
-    """One transaction of one group, as a ``Connection``.
+    """A ``Connection`` for one transaction of one group.
 
     Attributes:
-        touched: Tables whose rows were deleted or changed in it.
+        touched: Tables with rows that the transaction deleted or updated.
     """
 
     def __init__(self, database: Database, connection: Session, group: str) -> None:
@@ -618,16 +669,17 @@ class PostgresConnection:
         self.touched: set[str] = set()
 
     def begin_reading(self) -> None:
-        """Begin a transaction that reads one snapshot."""
+        """Begin a read-only transaction on one snapshot."""
         self._run_plain(
             "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; "
             f"SELECT set_config('pps.grp', '{self.group}', true)"
         )
 
     def begin_writing(self) -> None:
-        """Begin a transaction and wait for the entity's lock; each statement sees what was committed before it.
+        """Begin a READ COMMITTED transaction and wait for the entity's advisory lock.
 
-        Where the graph is published, triggers log each of its rows that changes (version 2 of the tables).
+        If the entity's graph is published, triggers log each changed row of the graph (since
+        schema version 2).
         """
         self._run_plain(  # the group was checked, everything else is a constant
             f"BEGIN; SET LOCAL lock_timeout = '{LOCK_WAIT_S}s'; "
@@ -644,46 +696,48 @@ class PostgresConnection:
             self._run_plain("ROLLBACK")
 
     def is_open(self) -> bool:
-        """Tell whether the connection is there, inside a transaction."""
+        """Return whether the connection is alive and inside a transaction."""
         return not self._connection.is_closed() and self._connection.is_in_transaction()
 
     def execute(
         self, statement: str, values: Sequence[Value] | Mapping[str, Value] = (), /
     ) -> Cursor:
-        """Run a statement of the journal; see ``Connection``."""
-        made = translated(statement)
-        if made.table and not statement.startswith("INSERT"):
-            self.touched.add(made.table)
-        return self._database.run(self._execute(made, made.arguments(values)))
+        """Run a statement written for SQLite; see ``Connection``."""
+        translation = translated(statement)
+        if translation.table and not statement.startswith("INSERT"):
+            self.touched.add(translation.table)
+        return self._database.run(self._execute(translation, translation.arguments(values)))
 
     def executemany(
         self, statement: str, rows: Iterable[Sequence[Value] | Mapping[str, Value]], /
     ) -> Cursor:
-        """Run a statement that returns no rows for each of many rows of values."""
-        made = translated(statement)
-        every = [made.arguments(row) for row in rows]
-        if made.table and not statement.startswith("INSERT"):
-            self.touched.add(made.table)
-        if every:
-            self._database.run(self._connection.executemany(made.text, every))
-        return PostgresCursor([], (), len(every))
+        """Run a statement that returns no rows once for each row of values."""
+        translation = translated(statement)
+        arguments = [translation.arguments(row) for row in rows]
+        if translation.table and not statement.startswith("INSERT"):
+            self.touched.add(translation.table)
+        if arguments:
+            self._database.run(self._connection.executemany(translation.text, arguments))
+        return PostgresCursor([], (), len(arguments))
 
-    async def _execute(self, made: Statement, arguments: Sequence[Any]) -> PostgresCursor:
-        if not made.has_rows:
-            status = await self._connection.execute(made.text, *arguments)
+    async def _execute(self, statement: Statement, arguments: Sequence[Any]) -> PostgresCursor:
+        if not statement.has_rows:
+            status = await self._connection.execute(statement.text, *arguments)
             count = re.search(r" (\d+)$", status)
             return PostgresCursor([], (), int(count[1]) if count else -1)
-        records = await self._connection.fetch(made.text, *arguments)
+        records = await self._connection.fetch(statement.text, *arguments)
         names = list(records[0].keys()) if records else []
         return PostgresCursor([tuple(record) for record in records], names, len(records))
 
     def have_feature_table(self, name: str, columns: Mapping[str, ColumnType]) -> None:
-        """Have a table of a feature with these columns at least; one table serves all entities of the database.
+        """Create a feature's table, or add its missing columns.
 
-        The owner makes it, in a transaction of its own: one that stays empty does no harm.
+        All entities of the database share the table. The owner creates it in a separate
+        transaction: an empty table does no harm if this one is rolled back.
         """
         rows = self.execute(
-            "SELECT attname FROM pg_attribute WHERE attrelid = to_regclass(?) AND attnum > 0 AND NOT attisdropped",
+            "SELECT attname FROM pg_attribute "
+            "WHERE attrelid = to_regclass(?) AND attnum > 0 AND NOT attisdropped",
             (f"{SCHEMA}.{name}",),
         )
         existing = {column for (column,) in rows}
@@ -696,7 +750,8 @@ class PostgresConnection:
                 *guard_statements(name, "group_id"),
             ]
         statements += [
-            f"ALTER TABLE {_quoted(name)} ADD COLUMN IF NOT EXISTS {_quoted(column)} {_COLUMN_TYPES[type_]}"
+            f"ALTER TABLE {_quoted(name)} "
+            f"ADD COLUMN IF NOT EXISTS {_quoted(column)} {_COLUMN_TYPES[type_]}"
             for column, type_ in columns.items()
             if column not in existing
         ]
@@ -708,7 +763,7 @@ class PostgresConnection:
 
 
 class PostgresReaders(Readers):
-    """Reads one group's rows in transactions of their own."""
+    """Reads one group's rows, each read in a transaction of its own."""
 
     def __init__(self, database: Database, group: str, writer: Writer) -> None:
         super().__init__(writer)
@@ -724,17 +779,18 @@ class PostgresReaders(Readers):
         )
 
     async def _look_up(self, work: Work[T], asked: int) -> T:
-        return await self._read(work)  # a server is waited for in a thread
+        return await self._read(work)  # a round trip to the server: always in a thread
 
     async def _mark(self) -> int:
-        return await self._read(
-            lambda db: (
-                db.execute("SELECT value FROM counter WHERE name = 'commits'").fetchone() or (0,)
-            )[0]
-        )
+        return await self._read(_commits)
 
     def close(self) -> None:
         self._closed = True
+
+
+def _commits(db: Connection) -> int:
+    row = db.execute("SELECT value FROM counter WHERE name = 'commits'").fetchone()
+    return 0 if row is None else row[0]
 
 
 def _clear_vacuum_due(db: Connection) -> None:
@@ -742,7 +798,7 @@ def _clear_vacuum_due(db: Connection) -> None:
 
 
 class PostgresWriter(Writer):
-    """Writes one group's rows; after secure writes the tables touched are vacuumed."""
+    """Writes one group's rows; vacuums the touched tables after secure writes."""
 
     def __init__(self, database: Database, group: str) -> None:
         self._database = database
@@ -776,8 +832,10 @@ class PostgresWriter(Writer):
         self._vacuum_due |= due
 
     def _roll_back(self) -> None:
-        connection, raw = self._open, self._raw
-        self._open = self._raw = None
+        connection = self._open
+        raw = self._raw
+        self._open = None
+        self._raw = None
         if connection is None or raw is None:
             return
         with contextlib.suppress(*library_errors()):
@@ -808,17 +866,18 @@ class PostgresWriter(Writer):
             self._vacuum()
 
     def _vacuum(self) -> None:
-        """Let what was deleted leave its pages.
+        """Vacuum the tables of secure writes, so that deleted rows are removed from their pages.
 
-        Where that fails, or somebody still reads what was before, it is tried again in a while, and at the next start.
+        If that fails, or an older transaction may still see the rows, it is tried again after
+        ``_VACUUM_RETRY_S``, and after a restart.
         """
         try:
-            are_gone = self._database.wait_for_older_reads()
-            is_done = self._database.vacuum(self._vacuum_due)
-            if is_done and not are_gone:
+            older_reads_ended = self._database.wait_for_older_reads()
+            vacuumed = self._database.vacuum(self._vacuum_due)
+            if vacuumed and not older_reads_ended:
                 self._not_before = time.monotonic() + _VACUUM_RETRY_S
                 return
-            if is_done:
+            if vacuumed:
                 self._database.write(self._group, _clear_vacuum_due)
         except PPSError:
             self._not_before = time.monotonic() + _VACUUM_RETRY_S
