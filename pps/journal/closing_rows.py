@@ -1,7 +1,8 @@
-"""Which fact was closed by what, and the statements that end facts: ids and times, no text.
+"""Closings (a fact ended by another fact or a turn) and endings (statements that a fact ended).
 
-A closing is noted before the graph is changed and erased after the graph is opened again, so a fact
-whose end is that of a closing is always known to have been closed by it.
+The tables hold ids and times, no text. A closing is written before the fact is ended in the graph
+and deleted after the fact is reopened there. So for every fact that a closing ended, the closing
+is on record.
 """
 
 from __future__ import annotations
@@ -22,11 +23,14 @@ _COLUMNS = "fact, by_fact, by_turn, cause, at, closed_at, own_end, at_precision,
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """An ``EndingDraft`` of a turn, its names resolved to node uuids; see there.
+    """An ``EndingDraft`` of a turn with its names resolved to node uuids.
 
     Attributes:
-        number: Counts the endings of one turn from 0.
-        relations: Keys of relations (``relation_key``); empty is any.
+        turn: Uuid of the turn that states it.
+        number: Position among the turn's endings, from 0.
+        subject, object: Uuids of the nodes of the facts that end; empty for any node.
+        relations: Keys of their relations (``relation_key``); empty for any relation.
+        ended_at, ended_before: As in ``EndingDraft``.
     """
 
     turn: str
@@ -39,12 +43,12 @@ class Ending:
 
 
 def closings_of(db: Connection, facts: Sequence[str]) -> list[Closing]:
-    """Return the closings of some facts, the earliest end of each fact first."""
+    """Return the closings of the given facts, the earliest end of each fact first."""
     return _closings(db, f"fact IN {LIST}", facts)
 
 
 def closings_of_subjects(db: Connection, nodes: Sequence[str]) -> list[Closing]:
-    """Return the closings of the facts of some subjects, the earliest end of each fact first."""
+    """Return the closings of all facts with these subjects, the earliest end of each first."""
     return _closings(
         db,
         f"fact IN (SELECT uuid FROM fact WHERE subject IN {LIST})",  # noqa: S608 - literals
@@ -53,12 +57,12 @@ def closings_of_subjects(db: Connection, nodes: Sequence[str]) -> list[Closing]:
 
 
 def closed_by_facts(db: Connection, facts: Sequence[str]) -> list[Closing]:
-    """Return the closings that some facts did."""
+    """Return the closings caused by the given facts."""
     return _closings(db, f"by_fact <> '' AND by_fact IN {LIST}", facts)
 
 
 def closed_by_turns(db: Connection, turns: Sequence[str]) -> list[Closing]:
-    """Return the closings that the words of some turns did."""
+    """Return the closings caused by the given turns."""
     return _closings(db, f"by_turn IN {LIST}", turns)
 
 
@@ -77,29 +81,40 @@ def _closings(db: Connection, where: str, ids: Sequence[str]) -> list[Closing]:
             from_micros(closed_at),
             None if own_end is None else with_precision(from_micros(own_end), own_end_precision),
         )
-        for fact, by_fact, by_turn, cause, at, closed_at, own_end, at_precision, own_end_precision in rows
+        for (
+            fact,
+            by_fact,
+            by_turn,
+            cause,
+            at,
+            closed_at,
+            own_end,
+            at_precision,
+            own_end_precision,
+        ) in rows
     ]
 
 
 def endings_about(db: Connection, nodes: Sequence[str]) -> list[Ending]:
-    """Return the endings that name a node, or one merged into it, as subject or object.
+    """Return the endings whose subject or object is one of the nodes, or was merged into one.
 
-    A node that was merged into another stands as that one.
+    Merged nodes are replaced by the node they were merged into.
     """
-    present = {node: node for node in nodes}
-    present |= _merged_into(db, nodes)
-    wanted = listed(present)
-    return _endings(db, f"subject IN {LIST} OR object IN {LIST}", (wanted, wanted), present)
+    current_nodes = {node: node for node in nodes}
+    current_nodes |= _merged_into(db, nodes)
+    wanted = listed(current_nodes)
+    return _endings(db, f"subject IN {LIST} OR object IN {LIST}", (wanted, wanted), current_nodes)
 
 
 def endings_of(db: Connection, turns: Sequence[str]) -> list[Ending]:
-    """Return the endings of some turns as they were noted."""
+    """Return the endings of the given turns, with node uuids as they were written."""
     return _endings(db, f"turn IN {LIST}", (listed(turns),), {})
 
 
 def _endings(
-    db: Connection, where: str, values: tuple[str, ...], present: Mapping[str, str]
+    db: Connection, where: str, values: tuple[str, ...], current_nodes: Mapping[str, str]
 ) -> list[Ending]:
+    """Read endings; ``current_nodes`` maps merged nodes to the nodes that replaced them."""
     rows = db.execute(
         f"""SELECT turn, number, subject, object, relations, ended_at, ended_before, ended_precision
             FROM endings
@@ -110,8 +125,8 @@ def _endings(
         Ending(
             turn,
             number,
-            present.get(subject, subject),
-            present.get(object_, object_),
+            current_nodes.get(subject, subject),
+            current_nodes.get(object_, object_),
             tuple(json.loads(relations)),
             None if ended_at is None else with_precision(from_micros(ended_at), precision),
             None if ended_before is None else from_micros(ended_before),
@@ -121,7 +136,7 @@ def _endings(
 
 
 def _merged_into(db: Connection, nodes: Sequence[str]) -> dict[str, str]:
-    """Return merged node → the node that it was merged into, over any number of steps."""
+    """Return merged node → the node it was merged into, for chains of merges into ``nodes``."""
     rows = db.execute(
         f"""WITH RECURSIVE merged (gone, kept) AS (
             SELECT gone, kept FROM merges WHERE kept IN {LIST} AND state IN ('applying', 'applied')
@@ -134,7 +149,7 @@ def _merged_into(db: Connection, nodes: Sequence[str]) -> dict[str, str]:
 
 
 def said_at(db: Connection, turns: Sequence[str]) -> dict[str, tuple[datetime, int]]:
-    """Return turn → its own time and its place in the journal, for those that are there."""
+    """Return turn → (its event time, its ``seq`` in the journal); unknown turns are left out."""
     rows = db.execute(
         f"SELECT uuid, occurred_at, occurred_precision, seq FROM turns WHERE uuid IN {LIST}",  # noqa: S608 - literals
         (listed(turns),),
@@ -145,7 +160,7 @@ def said_at(db: Connection, turns: Sequence[str]) -> dict[str, tuple[datetime, i
 
 
 def said_before(db: Connection, turn: Turn, limit: int) -> list[Turn]:
-    """Return the turns of a turn's session before it, newest first, at most ``limit``."""
+    """Return up to ``limit`` turns before a turn in its session, newest first."""
     rows = db.execute(
         f"""SELECT {TURN_COLUMNS} FROM turns WHERE session = ? AND (occurred_at, seq) < (?, ?)
             ORDER BY occurred_at DESC, seq DESC LIMIT ?""",  # noqa: S608 - literals
@@ -155,11 +170,11 @@ def said_before(db: Connection, turn: Turn, limit: int) -> list[Turn]:
 
 
 def wait_for_fact(db: Connection, turns: Mapping[str, bool], saved: Sequence[str]) -> None:
-    """Note which corrections found their fact, and which waiting ones may find it now.
+    """Update the list of corrections that wait for the fact they correct to be saved.
 
-    ``turns`` are those with a correction and whether it found its fact; one that was forgotten
-    meanwhile is left out. Corrections that were said after one of the ``saved`` turns of their
-    session are due.
+    ``turns`` maps each turn with a correction to whether its fact was found. A correction without
+    its fact waits, unless its turn was forgotten meanwhile. ``saved`` are turns that were just
+    saved: waiting corrections that come after one of them in the same session become due.
     """
     db.executemany("DELETE FROM corrections_waiting WHERE turn = ?", [(turn,) for turn in turns])
     db.executemany(
@@ -176,7 +191,7 @@ def wait_for_fact(db: Connection, turns: Mapping[str, bool], saved: Sequence[str
 
 
 def corrections_due(db: Connection) -> list[str]:
-    """Return the turns whose corrections may find their fact now, oldest first."""
+    """Return the turns whose waiting corrections are due for another try, oldest first."""
     rows = db.execute(
         """SELECT c.turn FROM corrections_waiting AS c JOIN turns AS t ON t.uuid = c.turn
             WHERE c.due = 1 ORDER BY t.occurred_at, t.seq"""
@@ -191,10 +206,14 @@ def any_correction_waits(db: Connection) -> bool:
 def note(
     db: Connection, endings: Mapping[str, Sequence[Ending]], closings: Sequence[Closing]
 ) -> None:
-    """Replace the endings of turns and add closings; endings of forgotten turns are left out."""
+    """Replace the endings of turns and add closings, or update those that exist.
+
+    Endings of turns that were forgotten meanwhile are left out.
+    """
     db.execute(f"DELETE FROM endings WHERE turn IN {LIST}", (listed(endings),))  # noqa: S608 - literals
     db.executemany(
-        """INSERT INTO endings (turn, number, subject, object, relations, ended_at, ended_before, ended_precision)
+        """INSERT INTO endings
+                (turn, number, subject, object, relations, ended_at, ended_before, ended_precision)
             SELECT uuid, ?, ?, ?, ?, ?, ?, ? FROM turns WHERE uuid = ?""",
         [
             (
@@ -207,13 +226,14 @@ def note(
                 _precision(ending.ended_at),
                 turn,
             )
-            for turn, some in endings.items()
-            for ending in some
+            for turn, turn_endings in endings.items()
+            for ending in turn_endings
         ],
     )
     db.executemany(
         f"""INSERT INTO closings ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-            ON CONFLICT (fact, by_turn, by_fact, cause, at) DO UPDATE SET closed_at = excluded.closed_at,
+            ON CONFLICT (fact, by_turn, by_fact, cause, at) DO UPDATE SET
+            closed_at = excluded.closed_at,
             own_end = excluded.own_end, at_precision = excluded.at_precision,
             own_end_precision = excluded.own_end_precision""",  # noqa: S608 - literals
         [_row(closing) for closing in closings],
@@ -221,20 +241,24 @@ def note(
 
 
 def keep_only(db: Connection, facts: Sequence[str], closings: Sequence[Closing]) -> None:
-    """Erase the closings of some facts but for those given: the graph says so now."""
-    new_keys = {_row(closing)[:5] for closing in closings}
+    """Delete the closings of some facts except the given ones.
+
+    Called after the graph was changed so that only ``closings`` still end these facts.
+    """
+    remaining_keys = {_row(closing)[:5] for closing in closings}
     rows = db.execute(
         f"SELECT fact, by_fact, by_turn, cause, at FROM closings WHERE fact IN {LIST}",  # noqa: S608
         (listed(facts),),
     ).fetchall()
     db.executemany(
-        "DELETE FROM closings WHERE fact = ? AND by_fact = ? AND by_turn = ? AND cause = ? AND at = ?",
-        [row for row in rows if row not in new_keys],
+        "DELETE FROM closings "
+        "WHERE fact = ? AND by_fact = ? AND by_turn = ? AND cause = ? AND at = ?",
+        [row for row in rows if row not in remaining_keys],
     )
 
 
 class Closings(Store):
-    """Closings and endings of one ``memory.db``."""
+    """The closings and endings of one memory."""
 
     any_correction_waits = reads(any_correction_waits)
     corrections_due = reads(corrections_due)
@@ -252,10 +276,10 @@ class Closings(Store):
     async def forget(
         self, turns: Sequence[str], facts: Sequence[str], *, restorable: bool = False
     ) -> None:
-        """Erase every closing that names one of some turns or facts.
+        """Delete every closing of, or caused by, the given turns and facts.
 
-        Where they can be restored, those that a statement asserts stay: they hold again then, see
-        ``ingest.slots``.
+        With ``restorable``, closings that a statement asserts (causes ``explicit`` and
+        ``corrected``) stay: they apply again once the facts are restored, see ``ingest.slots``.
         """
         kept_causes = " AND cause NOT IN ('explicit', 'corrected')" if restorable else ""
         statement = (

@@ -14,22 +14,25 @@ from pps.core.values import Fact, Node
 from pps.journal import time_sql
 
 MOST_WALKED = 2_000
-"""Most links that a walk reads; what it has not met by then is out of reach."""
+"""Maximum facts that a walk reads; nodes it has not met by then count as out of reach."""
 
 _ENDS = ("+holds_from", "+holds_until")
-"""Plus signs keep SQLite on the indexes of subjects and objects: a node has few facts."""
+"""Plus signs keep SQLite on the indexes of subjects and objects: a node has few facts, while nearly
+all facts hold at a given time."""
 
 MOST_PAIRS = 2_000
-"""Pairs of nodes up to which a walk's last step looks for the facts between them, and not at all
-facts of its ring: a well-known person has thousands."""
+"""Up to this many pairs of nodes, the last step of a walk looks up the facts between the pairs.
+
+Beyond, it reads all facts of the nodes in its ring, which may be thousands for one person.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class FactOutline:
-    """A fact without its words and without what supports it.
+    """A fact without its text and its episodes.
 
     Attributes:
-        subject, object: Uuids of its ends.
+        subject, object: Uuids of its two nodes.
         valid_at, invalid_at, expired_at: As in ``Fact``.
     """
 
@@ -41,12 +44,15 @@ class FactOutline:
 
     @classmethod
     def of(cls, fact: Fact) -> FactOutline:
-        """Return the outline of a fact that the graph gave."""
+        """Return the outline of a fact that was read from the graph."""
         return cls(fact.subject, fact.object, fact.valid_at, fact.invalid_at, fact.expired_at)
 
 
 def holds(fact: Fact | FactOutline, at: datetime) -> bool:
-    """Tell whether a fact is believed and has not ended at a world time (a date: by wall clock)."""
+    """Return whether a fact is still believed and has not ended at ``at``, a time of the world.
+
+    An end that is a date is compared with the wall clock of ``at``.
+    """
     return (
         fact.expired_at is None if fact.invalid_at is None else not has_begun(fact.invalid_at, at)
     )
@@ -54,13 +60,13 @@ def holds(fact: Fact | FactOutline, at: datetime) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Support:
-    """What a fact stands on.
+    """The episodes that state a fact.
 
     Attributes:
-        episodes: Uuids of the episodes that support it, in no order.
-        said_at: Event time of the latest of them; None when there is none, or one that is not in
-            the journal.
-        verbatim: Those of them whose turns say the fact's words and nothing else.
+        episodes: Their uuids, in no order.
+        said_at: Event time of the latest one; None if there is none, or if the turn of any of them
+            is not in the journal.
+        verbatim: Those whose turn's content is exactly the fact's text.
     """
 
     episodes: tuple[str, ...] = ()
@@ -70,7 +76,7 @@ class Support:
 
 @dataclass(frozen=True, slots=True)
 class NodeOutline:
-    """A node without its words; ``tags`` are folded."""
+    """A node without its texts; ``tags`` are folded (``core.text.fold``)."""
 
     uuid: str
     created_at: datetime
@@ -78,13 +84,20 @@ class NodeOutline:
 
     @classmethod
     def of(cls, node: Node) -> NodeOutline:
-        """Return the outline of a node that the graph gave."""
+        """Return the outline of a node that was read from the graph."""
         return cls(node.uuid, node.created_at, tuple(map(fold, node.tags)))
 
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """A step of a shortest walk to a node: number of hops, node before, and fact."""
+    """The last step of a shortest walk to a node.
+
+    Attributes:
+        hops: Length of the walk.
+        before: Uuid of the previous node.
+        fact: Uuid of the fact between that node and this one.
+        relation: The fact's relation.
+    """
 
     hops: int
     before: str
@@ -93,7 +106,7 @@ class Reached:
 
 
 class Joint(NamedTuple):
-    """A fact or relation as a line between two nodes: its uuid and those of the nodes."""
+    """A fact or a relation of records as an edge: its uuid, and the uuids of its two nodes."""
 
     uuid: str
     subject: str
@@ -102,7 +115,7 @@ class Joint(NamedTuple):
 
 
 def joints(connection: Connection, nodes: Sequence[str], limit: int) -> list[Joint]:
-    """Return facts and relations of the nodes, newest by world time first, up to ``limit``."""
+    """Return up to ``limit`` facts and relations that touch the nodes, newest world time first."""
     rows = connection.execute(
         f"""SELECT uuid, subject, object, relation, at FROM fact WHERE subject IN {LIST}
             UNION SELECT uuid, subject, object, relation, at FROM fact WHERE object IN {LIST}
@@ -113,9 +126,10 @@ def joints(connection: Connection, nodes: Sequence[str], limit: int) -> list[Joi
 
 
 def fact_outlines(connection: Connection, facts: Sequence[str]) -> dict[str, FactOutline]:
-    """Return fact → its outline, in the order given; unknown facts are left out."""
+    """Return fact → its outline, in the order of ``facts``; unknown facts are left out."""
     rows = connection.execute(
-        f"""SELECT uuid, subject, object, valid_at, valid_precision, invalid_at, invalid_precision, expired_at
+        f"""SELECT uuid, subject, object, valid_at, valid_precision,
+                invalid_at, invalid_precision, expired_at
             FROM fact WHERE uuid IN {LIST}""",  # noqa: S608 - literals
         (listed(facts),),
     )
@@ -156,23 +170,23 @@ def supports(connection: Connection, facts: Sequence[str]) -> dict[str, Support]
         times_by_fact.setdefault(fact, []).append(at)
         if is_verbatim:
             verbatim.setdefault(fact, []).append(episode)
-    # Most facts of a recall stand on few turns: each time is converted once.
-    moments = {at: _moment(at) for at in {_latest(times) for times in times_by_fact.values()}}
+    # The facts of a recall come from few turns, so each distinct time is converted once.
+    latest = {fact: _latest(times) for fact, times in times_by_fact.items()}
+    moments = {at: _moment(at) for at in set(latest.values())}
     return {
-        fact: Support(
-            tuple(some), moments[_latest(times_by_fact[fact])], tuple(verbatim.get(fact, ()))
-        )
-        for fact, some in episodes.items()
+        fact: Support(tuple(fact_episodes), moments[latest[fact]], tuple(verbatim.get(fact, ())))
+        for fact, fact_episodes in episodes.items()
     }
 
 
 def _latest(times: Sequence[int | None]) -> int | None:
+    """Return the latest time; None if any is unknown."""
     known = [at for at in times if at is not None]
     return max(known) if known and len(known) == len(times) else None
 
 
 def node_outlines(connection: Connection, nodes: Sequence[str]) -> dict[str, NodeOutline]:
-    """Return node → its outline, in the order given; unknown nodes are left out."""
+    """Return node → its outline, in the order of ``nodes``; unknown nodes are left out."""
     wanted = listed(nodes)
     tags: dict[str, list[str]] = {}
     for node, tag in connection.execute(
@@ -191,13 +205,15 @@ def node_outlines(connection: Connection, nodes: Sequence[str]) -> dict[str, Nod
 
 
 def node_times(connection: Connection, nodes: Sequence[str]) -> dict[str, datetime]:
-    """Return node → its event time: of a record's text, else of the latest turn that mentions it.
+    """Return node → its event time; nodes that no turn mentions are left out.
 
-    Nodes that no turn speaks of are left out.
+    The event time is that of the record's text, for other nodes that of the latest turn that
+    mentions them.
     """
     rows = connection.execute(
         f"""SELECT uuid, at FROM (SELECT n.uuid, coalesce(
-                (SELECT t.occurred_at FROM records AS r JOIN turns AS t ON t.uuid = r.turn WHERE r.node = n.uuid),
+                (SELECT t.occurred_at FROM records AS r JOIN turns AS t ON t.uuid = r.turn
+                    WHERE r.node = n.uuid),
                 (SELECT max(t.occurred_at) FROM mention AS m JOIN turns AS t ON t.uuid = m.episode
                     WHERE m.node = n.uuid)) AS at
             FROM node AS n WHERE n.uuid IN {LIST}) AS timed WHERE at IS NOT NULL""",  # noqa: S608 - literals
@@ -213,13 +229,14 @@ def hops(
     max_hops: int,
     at: datetime,
 ) -> dict[str, int]:
-    """Return target → fewest hops from any start, in both directions, over what holds.
+    """Return target → fewest hops from any start, over facts that hold at ``at``, both ways.
 
-    Targets beyond ``max_hops``, or not met within ``MOST_WALKED`` links, are left out.
+    Targets farther than ``max_hops``, or not met within ``MOST_WALKED`` facts, are left out.
     """
     wanted = set(targets)
     seen = dict.fromkeys(starts, 0)
-    ring, walked = list(seen), 0
+    ring = list(seen)
+    walked = 0
     for far in range(1, max_hops + 1):
         left = wanted - seen.keys()
         if not ring or not left or walked >= MOST_WALKED:
@@ -235,18 +252,19 @@ def hops(
 
 
 def asks_of_pairs(starts: int, targets: int, max_hops: int) -> bool:
-    """Tell whether ``hops`` only looks up pairs of nodes (under a millisecond), without a walk."""
+    """Return whether ``hops`` with these counts only looks up pairs of nodes (under 1 ms)."""
     return max_hops <= 1 and starts * targets <= MOST_PAIRS
 
 
 def reach(connection: Connection, start: str, max_hops: int, at: datetime) -> dict[str, Reached]:
     """Return node → the last step of a shortest walk to it, nearest first, without the start.
 
-    Over facts and relations that hold at ``at``, in both directions; at most ``MOST_WALKED`` links
-    are read.
+    Walks over facts and relations that hold at ``at``, in both directions, and reads at most
+    ``MOST_WALKED`` of them.
     """
     seen = {start: _START}
-    ring, walked = list(seen), 0
+    ring = list(seen)
+    walked = 0
     for far in range(1, max_hops + 1):
         joints = (
             _next_to(connection, ring, MOST_WALKED - walked, at)
@@ -264,7 +282,7 @@ def reach(connection: Connection, start: str, max_hops: int, at: datetime) -> di
 
 
 class _Step(NamedTuple):
-    """How a walk came to a node: after how many hops, from which node, by which fact."""
+    """A ``Reached`` without the relation, which is read for all nodes at the end."""
 
     hops: int
     before: str
@@ -305,13 +323,15 @@ def _next_to(
 def _joined_to(
     connection: Connection, ring: Sequence[str], others: Iterable[str], at: datetime
 ) -> list[str]:
-    """Return those of the others that a fact which holds joins to a node of the ring."""
-    ours, theirs = listed(ring), listed(others)
+    """Return those of ``others`` that share a fact with a node of the ring that holds at ``at``."""
+    ring_list = listed(ring)
+    other_list = listed(others)
     holding, values = time_sql.holds(*_ENDS, at)
     rows = connection.execute(
         f"""SELECT object FROM fact WHERE subject IN {LIST} AND object IN {LIST} AND {holding}
-            UNION SELECT subject FROM fact WHERE subject IN {LIST} AND object IN {LIST} AND {holding}""",  # noqa: S608 - literals
-        (ours, theirs, *values, theirs, ours, *values),
+            UNION SELECT subject FROM fact
+                WHERE subject IN {LIST} AND object IN {LIST} AND {holding}""",  # noqa: S608 - literals
+        (ring_list, other_list, *values, other_list, ring_list, *values),
     )
     return [node for (node,) in rows]
 
