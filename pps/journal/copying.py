@@ -1,9 +1,9 @@
-"""Copies a memory's rows between a file and a PostgreSQL database, and compares all of them.
+"""Copies a memory between a SQLite file and a PostgreSQL database, and compares all its rows.
 
-Both have the same tables (a test holds them together), those of features too. What is copied is
-read in one snapshot and written in one transaction, so a copy is there whole or not at all. Indexes
-are not copied: they lie beside the file on either store and go on where the change log is, whose
-positions are the same.
+Both stores have the same tables (a test compares the schemas), with those of features. A copy is
+read from one snapshot and written in one transaction, so it is complete or absent. Indexes are not
+copied: with either store they are local files that follow the change log, and the copy keeps the
+log's positions.
 """
 
 from __future__ import annotations
@@ -28,22 +28,25 @@ from pps.journal.postgresql import Database, PostgresConnection, delete_all
 
 Row: TypeAlias = tuple[Value, ...]
 Tell: TypeAlias = Callable[[str, int, int], None]
-"""Called with a table and its number of copied rows; an exception ends and undoes the copying."""
+"""Progress callback: table, rows copied so far, total (0: unknown).
+
+An exception that it raises aborts the copy and undoes it.
+"""
 
 _PAGE: Final = 2_000
 _COUNTERS: Final = "numbers"
 _FIRST_POSITION: Final = {"change_log": 1}
-"""Numbers that a file has given before its first row."""
+"""Value of a table's counter in a new file, before any row; tables not listed start at 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class TableShape:
-    """A table as both stores have it.
+    """The columns of a table.
 
     Attributes:
-        columns: Those that are copied: not the group, and nothing that is computed.
-        key: Those of its primary key but the group, by which it is read.
-        group: The column that holds the group; empty where only a database has one.
+        columns: Columns to copy: all but the group and generated columns.
+        key: Columns of the primary key without the group; rows are read in their order.
+        group: Name of the column with the group; empty if only the PostgreSQL table has one.
     """
 
     name: str
@@ -67,23 +70,23 @@ Digests: TypeAlias = dict[str, TableDigest]
 
 
 def copy_to_database(file: Path, database: Database, group: str, tell: Tell) -> Digests:
-    """Copy the memory of a file that is not open into a database, in place of the group there.
+    """Copy a memory from its file into a database and replace the group's rows there. Blocks.
 
-    Blocks.
+    Nobody may have the file open.
 
     Args:
-        file: Its ``memory.db``, of this version.
-        database: Where to.
-        group: Whose it is; of no other group a row is read, written or deleted.
-        tell: Is told how far it is.
+        file: The ``memory.db``, at the newest schema version.
+        database: The target.
+        group: The file's owner; no row of another group is read, written or deleted.
+        tell: Progress callback.
 
     Returns:
-        The digests of both, which are the same.
+        The digests of the tables, which are equal in the file and the database.
 
     Raises:
-        IsolationError: The file is another entity's.
-        InvalidRequest: A text has the character U+0000; the table and the row are named.
-        StoreError: What the database has of it now is not the same; the tables are named.
+        IsolationError: The file belongs to another entity.
+        InvalidRequest: A text contains U+0000; the error names the table and the row.
+        StoreError: The copy differs from the file; the error names the tables.
         StoreUnavailable, StoreConflict, ConfigError: The file or the server cannot be used.
     """
     with mapping_errors(file), _snapshot(file) as source:
@@ -93,13 +96,13 @@ def copy_to_database(file: Path, database: Database, group: str, tell: Tell) -> 
 
         def make_feature_tables(target: Connection) -> None:
             for table in features:
-                assert isinstance(target, PostgresConnection)  # noqa: S101 - what a database lends
+                assert isinstance(target, PostgresConnection)  # noqa: S101 - what ``Database.write`` passes
                 target.have_feature_table(
                     table.sql_name, {column.name: column.type for column in table.columns}
                 )
 
         def fill(target: Connection) -> None:
-            delete_all(target)  # what a copy that was cut short left
+            delete_all(target)  # rows of an earlier copy
             for shape in shapes:
                 for done, rows in _counted(_pages(source, shape)):
                     _refuse_nul(shape, rows)
@@ -119,9 +122,10 @@ def copy_to_database(file: Path, database: Database, group: str, tell: Tell) -> 
 
 
 def copy_to_file(database: Database, group: str, file: Path, tell: Tell) -> Digests:
-    """Copy the memory of a group into a file, made anew in place of one that is there. Blocks.
+    """Copy a group's memory into a new file, which replaces an existing one. Blocks.
 
-    The file has its name only when all of it is on disk. Arguments, errors as ``copy_to_database``.
+    The file gets its name once it is complete and on disk. Arguments and errors as
+    ``copy_to_database``.
     """
     draft = draft_of(file)
     _remove(draft)
@@ -143,7 +147,7 @@ def copy_to_file(database: Database, group: str, file: Path, tell: Tell) -> Dige
 
 
 def _fill_file(source: Connection, target: sqlite3.Connection, group: str, tell: Tell) -> Digests:
-    """Copy a group's rows in one transaction; return the digests of what was read."""
+    """Copy a group's rows in one transaction; return the digests of the source's rows."""
     target.execute("BEGIN IMMEDIATE")
     try:
         for table in kept_tables(source):
@@ -166,53 +170,61 @@ def _fill_file(source: Connection, target: sqlite3.Connection, group: str, tell:
 
 
 def draft_of(file: Path) -> Path:
-    """Return the name that a file has while it is filled."""
+    """Return the path of a memory's file while it is being filled."""
     return file.with_name(f"{file.stem}.moving{file.suffix}")
 
 
 def erase_file(file: Path) -> None:
-    """Remove a memory's file, its log and its draft. Blocks; StoreError when a file stays."""
+    """Remove a memory's file, its log and its draft. Blocks.
+
+    Raises:
+        StoreError: A file cannot be removed.
+    """
     for path in (draft_of(file), file):
         _remove(path)
     sync_folder(file.parent)
 
 
 def table_shapes(db: sqlite3.Connection) -> list[TableShape]:
-    """Return the tables of a memory's file, each behind those that its rows refer to."""
+    """Return the tables of a memory's file, each after the tables that it references."""
     names = {
         name
         for (name,) in db.execute(
             "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite_%'"
         )
     }
-    needs = {
-        name: {row[2] for row in db.execute(f'PRAGMA foreign_key_list("{name}")')} - {name}
-        for name in sorted(names)
-    }
-    return [_shape_of(db, name) for name in TopologicalSorter(needs).static_order()]
+    sorter = TopologicalSorter[str]()
+    for name in sorted(names):
+        references = db.execute(f'PRAGMA foreign_key_list("{name}")')
+        sorter.add(name, *({row[2] for row in references} - {name}))
+    return [_shape_of(db, name) for name in sorter.static_order()]
 
 
 def _shape_of(db: sqlite3.Connection, name: str) -> TableShape:
-    """Read a table's columns: a row's field 1 is the name, 5 the place in the key, 6 computed."""
+    """Read a table's columns with ``table_xinfo``.
+
+    Field 1 of its rows is the column's name, 5 its place in the primary key (0: none), and 6 is not
+    0 for generated columns.
+    """
     rows = db.execute(f'PRAGMA table_xinfo("{name}")').fetchall()
     group = next((row[1] for row in rows if row[1] in ("grp", "group_id")), "")
-    own = [row for row in rows if row[1] != group]
-    key = sorted((row[5], row[1]) for row in own if row[5])
+    own_rows = [row for row in rows if row[1] != group]
+    key = sorted((row[5], row[1]) for row in own_rows if row[5])
     return TableShape(
         name,
-        tuple(row[1] for row in own if not row[6]),
+        tuple(row[1] for row in own_rows if not row[6]),
         tuple(column for _, column in key),
         group,
     )
 
 
 def digests_of_file(db: sqlite3.Connection, shapes: Sequence[TableShape]) -> Digests:
-    """Return table → digest of what a file has, and that of the numbers that it counts rows by."""
+    """Return table → digest of its rows in a file, and the digest of the tables' counters."""
     return _digests(db, shapes, _numbers_of_file(db))
 
 
 def digests_of_group(db: Connection, shapes: Sequence[TableShape]) -> Digests:
-    """Return the same of what a database has of the group of a transaction."""
+    """Return the same for the rows of the transaction's group in a database."""
     return _digests(db, shapes, _numbers_of_group(db, shapes))
 
 
@@ -223,7 +235,8 @@ def _digests(db: Connection, shapes: Sequence[TableShape], numbers: dict[str, in
 
 
 def _digest(pages: Iterator[Sequence[Row]] | Sequence[Sequence[Row]]) -> TableDigest:
-    count, digest = 0, hashlib.sha256()
+    count = 0
+    digest = hashlib.sha256()
     for rows in pages:
         count += len(rows)
         for row in rows:
@@ -231,12 +244,14 @@ def _digest(pages: Iterator[Sequence[Row]] | Sequence[Sequence[Row]]) -> TableDi
     return TableDigest(count, digest.hexdigest())
 
 
-def check_same(expected: Digests, found: Digests) -> None:
-    names = sorted({*expected, *found})
-    wrong = [name for name in names if expected.get(name) != found.get(name)]
-    if wrong:
+def check_same(expected: Digests, copied: Digests) -> None:
+    """Raise StoreError with the names of the tables whose digests differ."""
+    names = sorted({*expected, *copied})
+    different = [name for name in names if expected.get(name) != copied.get(name)]
+    if different:
         raise StoreError(
-            f"the copy is not the same as the memory in {', '.join(wrong)}: this is a defect of PPS, please report it"
+            f"the copy is not the same as the memory in {', '.join(different)}: "
+            "this is a defect of PPS, please report it"
         )
 
 
@@ -245,10 +260,12 @@ def _pages(db: Connection, shape: TableShape) -> Iterator[list[Row]]:
     key = ", ".join(f'"{column}"' for column in shape.key)
     marks = ", ".join("?" * len(shape.key))
     places = [shape.columns.index(column) for column in shape.key]
-    condition, after = "", tuple[Value, ...]()
+    condition = ""
+    after = tuple[Value, ...]()
     while True:
         rows = db.execute(
-            f'SELECT {shape.places()} FROM "{shape.name}" {condition} ORDER BY {key} LIMIT {_PAGE}',  # noqa: S608 - names of a schema
+            f'SELECT {shape.places()} FROM "{shape.name}" '  # noqa: S608 - names of a schema
+            f"{condition} ORDER BY {key} LIMIT {_PAGE}",
             after,
         ).fetchall()
         if rows:
@@ -260,6 +277,7 @@ def _pages(db: Connection, shape: TableShape) -> Iterator[list[Row]]:
 
 
 def _counted(pages: Iterator[list[Row]]) -> Iterator[tuple[int, list[Row]]]:
+    """Yield (rows up to and with this page, the page)."""
     done = 0
     for rows in pages:
         done += len(rows)
@@ -269,15 +287,16 @@ def _counted(pages: Iterator[list[Row]]) -> Iterator[tuple[int, list[Row]]]:
 def insert_rows(
     target: Connection, shape: TableShape, rows: Sequence[Row], group: str = ""
 ) -> None:
-    """Insert rows; into a file with the ``group``, which a database puts in by itself."""
-    columns, values = shape.places(), rows
+    """Insert rows. A file needs the ``group`` of the rows; a database adds it by itself."""
+    places = shape.places()
     count = len(shape.columns)
     if group and shape.group:
-        columns, count = f'{columns}, "{shape.group}"', count + 1
-        values = [(*row, group) for row in rows]
+        places = f'{places}, "{shape.group}"'
+        count += 1
+        rows = [(*row, group) for row in rows]
     marks = ", ".join("?" * count)
-    statement = f'INSERT INTO "{shape.name}" ({columns}) VALUES ({marks})'  # noqa: S608 - names of a schema
-    target.executemany(statement, values)
+    statement = f'INSERT INTO "{shape.name}" ({places}) VALUES ({marks})'  # noqa: S608 - of a schema
+    target.executemany(statement, rows)
 
 
 def _refuse_nul(shape: TableShape, rows: Sequence[Row]) -> None:
@@ -286,22 +305,23 @@ def _refuse_nul(shape: TableShape, rows: Sequence[Row]) -> None:
             key = ", ".join(str(row[shape.columns.index(column)]) for column in shape.key)
             raise InvalidRequest(
                 "to",
-                f"{shape.name} {key} has the character U+0000, which PostgreSQL cannot store; change or forget it first",
+                f"{shape.name} {key} has the character U+0000, which PostgreSQL cannot store; "
+                "change or forget it first",
             )
 
 
 def _numbers_of_file(db: sqlite3.Connection) -> dict[str, int]:
-    """Return table → the last number given to its rows, for tables that gave any."""
-    return _given(dict(db.execute("SELECT name, seq FROM sqlite_sequence").fetchall()))
+    """Return table → its counter (the last number of a row), for tables that have used it."""
+    return _used_counters(dict(db.execute("SELECT name, seq FROM sqlite_sequence").fetchall()))
 
 
 def _numbers_of_group(db: Connection, shapes: Sequence[TableShape]) -> dict[str, int]:
     names = {shape.name for shape in shapes}
     rows = db.execute("SELECT name, value FROM counter").fetchall()
-    return _given({name: value for name, value in rows if name in names})
+    return _used_counters({name: value for name, value in rows if name in names})
 
 
-def _given(numbers: dict[str, int]) -> dict[str, int]:
+def _used_counters(numbers: dict[str, int]) -> dict[str, int]:
     return {
         name: number for name, number in numbers.items() if number > _FIRST_POSITION.get(name, 0)
     }
@@ -330,7 +350,7 @@ def _sync(file: Path) -> None:
 
 
 def _remove(file: Path) -> None:
-    """Remove a file of SQLite with its log; StoreError when something stays."""
+    """Remove a file of SQLite with its log; StoreError if one of them cannot be removed."""
     for path in (file, file.with_name(f"{file.name}-wal"), file.with_name(f"{file.name}-shm")):
         try:
             path.unlink(missing_ok=True)
