@@ -1,7 +1,7 @@
 """One SQLite file: opening, checking and migrating it (``schema.sql``), and mapping its errors.
 
-WAL with ``synchronous=FULL``: a commit returns after the log is on disk. ``secure_delete``: what is
-deleted is overwritten. Errors of SQLite leave this package only as ``StoreError`` and its kinds.
+WAL with ``synchronous=FULL``: a commit returns after the log is on disk. ``secure_delete``: deleted
+rows are overwritten. Errors of SQLite leave this package only as ``StoreError`` or a subclass.
 """
 
 from __future__ import annotations
@@ -32,20 +32,24 @@ Work: TypeAlias = Callable[[Connection], T]
 Fill: TypeAlias = Callable[[sqlite3.Connection], None]
 Migrations: TypeAlias = tuple[tuple[str, ...], ...]
 LogIndex: TypeAlias = Literal["file", "memory"]
-"""Where SQLite keeps the index of the log: in a file beside it (``-shm``), or in the memory of the
-one process that has the file open. The file takes 32 KiB of disk even to read, which a full disk
-does not have."""
+"""Where SQLite keeps the index of the write-ahead log.
+
+``file``: in a file beside the log (``-shm``). ``memory``: in the memory of the one process that has
+the database open; even reading needs 32 KiB of disk for the file, which a full disk does not have.
+"""
 
 
 def nothing(connection: Connection) -> None:
-    """Do nothing: a work for where there is none."""
+    """Do nothing: the ``Work`` of a transaction without a statement."""
 
 
-APPLICATION_ID = 0x50505331  # "PPS1", so that another program's file is not taken for a memory
+APPLICATION_ID = 0x50505331  # "PPS1": tells a memory from a database of another program
 BUSY_TIMEOUT_S = 5.0
 
 _UNAVAILABLE = {
-    sqlite3.SQLITE_FULL: "the disk is full: free some space, then try again (nothing was acknowledged)",
+    sqlite3.SQLITE_FULL: (
+        "the disk is full: free some space, then try again (nothing was acknowledged)"
+    ),
     sqlite3.SQLITE_IOERR: "the disk reported an error: check it and its free space, then try again",
     sqlite3.SQLITE_CANTOPEN: "the file cannot be opened: check that its folder exists and is yours",
     sqlite3.SQLITE_READONLY: "the file cannot be written: check its permissions and its disk",
@@ -76,12 +80,11 @@ _UNDECODED = "Could not decode to UTF-8"
 
 
 def store_error(error: sqlite3.Error, path: Path) -> StoreError:
-    """Return the error of our tree that says what a library's error means and what to do next."""
+    """Return the ``StoreError`` for an error of SQLite: what is wrong and what to do."""
     code = getattr(error, "sqlite_errorcode", None)
     primary = code & 0xFF if isinstance(code, int) else sqlite3.SQLITE_ERROR
-    if code is None and str(error).startswith(
-        _UNDECODED
-    ):  # by Python, not SQLite; the rest quotes what it read
+    # Python raises this one, without a code; the rest of its text quotes the bytes that it read.
+    if code is None and str(error).startswith(_UNDECODED):
         primary = sqlite3.SQLITE_CORRUPT
     if primary in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
         return StoreConflict(
@@ -96,7 +99,7 @@ def store_error(error: sqlite3.Error, path: Path) -> StoreError:
 
 @contextmanager
 def mapping_errors(path: Path) -> Generator[None]:
-    """Turn errors of SQLite inside the block into StoreError and its kinds."""
+    """Raise SQLite's errors inside the block as ``StoreError`` or a subclass."""
     try:
         yield
     except sqlite3.Error as error:
@@ -106,28 +109,29 @@ def mapping_errors(path: Path) -> Generator[None]:
 
 
 def prepare_file(path: Path, group: str, migrations: Migrations = MIGRATIONS) -> LogIndex:
-    """Make the file when it is absent, bring its schema up to date, and check whose it is.
+    """Create the file if it is absent, upgrade its schema, and check that the group owns it.
 
-    Returns where every connection to it must keep the index of the log until all are closed:
-    ``memory`` on a full disk, where what is there can still be read.
+    Returns:
+        Where every connection must keep the index of the log until all are closed: ``memory`` on a
+        full disk, so that the memory can still be read.
 
     Raises:
-        InvalidRequest: It is no group's name.
+        InvalidRequest: ``group`` is not the name of a group.
         IsolationError: The file belongs to another group.
-        StoreError: It was written by a newer PPS, is damaged (looked for when it was cut short), or
-            is another's.
-        StoreConflict, StoreUnavailable: It is locked, or cannot be opened.
+        StoreError: The file was written by a newer PPS or another program, or is damaged (its
+            pages are checked after an unclean end).
+        StoreConflict, StoreUnavailable: The file is locked, or cannot be opened.
     """
     check_group(group)
-    # Who closes it last leaves no log: with one, it was cut short, and what lies in the pages may
-    # be anything.
-    was_cut_short = _log_file(path).exists()
+    # The last connection that closes removes the log. A log means that the process was killed, and
+    # then the pages must be checked.
+    has_log = _log_file(path).exists()
     _make_private(path)
     try:
-        _prepare(path, group, migrations, "file", check=was_cut_short)
+        _prepare(path, group, migrations, "file", check=has_log)
     except StoreUnavailable as error:
         try:
-            _prepare(path, group, migrations, "memory", check=was_cut_short)
+            _prepare(path, group, migrations, "memory", check=has_log)
         except StoreUnavailable:
             raise error from None
         return "memory"
@@ -137,18 +141,18 @@ def prepare_file(path: Path, group: str, migrations: Migrations = MIGRATIONS) ->
 def migrate_and_fill(
     path: Path, group: str, fill: Fill, migrations: Migrations = MIGRATIONS
 ) -> None:
-    """Upgrade a file as ``prepare_file``, and let ``fill`` add rows, in one transaction.
+    """Upgrade a file like ``prepare_file`` and let ``fill`` add rows in the same transaction.
 
-    Foreign keys are not enforced meanwhile: ``fill`` checks what it adds.
+    Foreign keys are not enforced in it: ``fill`` must check its rows.
 
     Raises:
-        IsolationError, StoreError, StoreConflict, StoreUnavailable: As ``prepare_file``; or what
-            ``fill`` raises.
+        IsolationError, StoreError, StoreConflict, StoreUnavailable: As ``prepare_file``; errors of
+            ``fill`` pass through.
     """
     check_group(group)
-    was_cut_short = _log_file(path).exists()
+    has_log = _log_file(path).exists()
     _make_private(path)
-    _prepare(path, group, migrations, "file", check=was_cut_short, fill=fill)
+    _prepare(path, group, migrations, "file", check=has_log, fill=fill)
 
 
 def _log_file(path: Path) -> Path:
@@ -170,7 +174,7 @@ def _prepare(
         connection = _connect(path, index)
         try:
             connection.execute("PRAGMA journal_mode = WAL")
-            _refuse_another_owner(connection, path, group)  # before its tables are looked at
+            _refuse_another_owner(connection, path, group)  # before its tables are read
             migrate(connection, path, migrations, group, fill)
             _note_group(connection, path, group)
             _empty_log(connection)
@@ -179,7 +183,10 @@ def _prepare(
 
 
 def _empty_log(connection: sqlite3.Connection) -> None:
-    """Move a log that a crash left into the file, so that no deleted data stays; not if full."""
+    """Copy a log that a crash left into the file and empty it, unless the disk is full.
+
+    The log may hold deleted data.
+    """
     try:
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     except sqlite3.OperationalError as error:
@@ -188,9 +195,11 @@ def _empty_log(connection: sqlite3.Connection) -> None:
 
 
 def _check_pages(path: Path, index: LogIndex) -> None:
-    """Raise StoreError for a damaged file; its log stays, as the sign of an unclean end."""
-    # With the index in memory a connection must be able to write, and closing it takes the log
-    # away.
+    """Raise StoreError if the file is damaged.
+
+    A damaged file keeps a log, so that the next opening checks it again.
+    """
+    # With the index in memory the connection must be writable, and closing it removes the log.
     with closing(_connect(path, index, "ro" if index == "file" else "rw")) as connection:
         is_damaged = bool(damage(connection, "quick_check"))
     if is_damaged:
@@ -202,15 +211,15 @@ def damage(
     connection: Connection,
     check: Literal["quick_check", "integrity_check"] = "integrity_check",
 ) -> list[str]:
-    """Return what SQLite finds wrong with a file's pages, a few lines; 1 s for 100 MB.
+    """Return up to 5 lines about damaged pages; empty for a sound file. Takes 1 s for 100 MB.
 
-    The quick check leaves out the indexes.
+    ``quick_check`` does not compare the indexes with their tables.
     """
     return [line for (line,) in connection.execute(f"PRAGMA {check}(5)") if line != "ok"]
 
 
 def open_writer(path: Path, index: LogIndex = "file") -> sqlite3.Connection:
-    """Return the connection that writes: FULL, and checkpoints only when told (see ``writer``)."""
+    """Return a connection for the writer, which calls for each checkpoint itself (``writer``)."""
     connection = _connect(path, index)
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA secure_delete = ON")
@@ -229,7 +238,7 @@ def open_reader(path: Path, index: LogIndex = "file") -> sqlite3.Connection:
 
 
 def open_untouched(path: Path) -> sqlite3.Connection:
-    """Return a connection that only reads a file: it leaves a log as it is and makes none."""
+    """Return a read-only connection that neither creates a log nor changes an existing one."""
     return _connect(path, mode="ro" if _log_file(path).exists() else "immutable")
 
 
@@ -240,9 +249,9 @@ def migrate(
     group: str,
     fill: Fill | None = None,
 ) -> None:
-    """Apply missing migrations, all or none; ``{group}`` in them is the file's group.
+    """Apply the missing migrations and then ``fill``, all in one transaction.
 
-    ``fill`` runs after them, in the same transaction.
+    ``{group}`` in a migration is replaced by the file's group.
     """
     newest = len(migrations)
     if _version(connection) == newest and _application(connection) == APPLICATION_ID:
@@ -251,7 +260,7 @@ def migrate(
             return
     connection.execute("BEGIN IMMEDIATE")
     try:
-        version = _version(connection)  # again: another process may have been first
+        version = _version(connection)  # again: another process may have upgraded meanwhile
         _check_origin(connection, path, version, newest)
         if version:
             _check_layout(connection, path, migrations[:version])
@@ -279,12 +288,16 @@ def _check_origin(connection: sqlite3.Connection, path: Path, version: int, newe
         raise StoreError(f"{path.name} belongs to another program: choose another folder")
     if version > newest:
         raise StoreError(
-            f"{path.name} was written by a newer PPS (schema {version}, this one knows {newest}): upgrade pps"
+            f"{path.name} was written by a newer PPS "
+            f"(schema {version}, this one knows {newest}): upgrade pps"
         )
 
 
 def _check_layout(connection: sqlite3.Connection, path: Path, migrations: Migrations) -> None:
-    """Refuse a file whose tables are not those of its version, from before the first release."""
+    """Raise StoreError if the tables are not those of the file's version.
+
+    Unreleased versions of PPS wrote such files.
+    """
     layout = connection.execute("SELECT value FROM meta WHERE key = 'layout'").fetchone()
     if layout is None or layout[0] != _layout(migrations):
         raise StoreError(
@@ -294,7 +307,7 @@ def _check_layout(connection: sqlite3.Connection, path: Path, migrations: Migrat
 
 
 def _layout(migrations: Migrations) -> str:
-    """Return a digest of the statements that make the tables; white space does not count."""
+    """Return a digest of the statements of migrations, whatever their white space."""
     text = "\n".join(
         " ".join(statement.split()) for statements in migrations for statement in statements
     )
@@ -308,7 +321,7 @@ def _with_group(statement: str, group: str) -> str:
 
 
 def _refuse_another_owner(connection: sqlite3.Connection, path: Path, group: str) -> None:
-    if _application(connection) != APPLICATION_ID or not _begun(connection):
+    if _application(connection) != APPLICATION_ID or not _has_tables(connection):
         return
     row = connection.execute("SELECT value FROM meta WHERE key = 'group'").fetchone()
     if row is None or row[0] == group:
@@ -328,8 +341,8 @@ def _note_group(connection: sqlite3.Connection, path: Path, group: str) -> None:
 def _connect(
     path: Path, index: LogIndex = "file", mode: Literal["rw", "ro", "immutable"] = "rw"
 ) -> sqlite3.Connection:
-    # A connection moves between threads of one pool, never to two at once. None makes the file: it
-    # is there, or gone.
+    # The threads of one pool pass a connection on, never two at once. ``mode=rw`` does not create
+    # the file: an absent file was removed, and must stay so.
     name = f"{path.absolute().as_uri()}?mode={'ro&immutable=1' if mode == 'immutable' else mode}"
     if index == "memory":
         name += "&vfs=unix-excl"
@@ -365,7 +378,7 @@ def _application(connection: sqlite3.Connection) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Tally:
-    """The number of nodes, of edges (ended ones too), and of different tags of nodes."""
+    """Counts of nodes, of edges (facts and relations, also ended ones), and of distinct tags."""
 
     nodes: int = 0
     edges: int = 0
@@ -373,21 +386,22 @@ class Tally:
 
 
 def tally(path: Path, group: str, own: str) -> Tally:
-    """Return the number of items in a group's memory, open or not. Blocks (1 ms).
+    """Count the items in a group's memory, whether it is open or not. Blocks (1 ms).
 
     Args:
-        path: Its ``memory.db``; one that is not there, or not begun, holds nothing.
-        group: Whose it must be.
-        own: Uuid of the entity's own node, which says nothing and is not counted.
+        path: The ``memory.db``; an absent file, or one without tables, counts as empty.
+        group: The group that must own it.
+        own: Uuid of the entity's own node, which is not counted.
 
     Raises:
-        IsolationError: The file belongs to another group; nothing is told of it.
-        StoreConflict, StoreUnavailable, StoreError: It is locked, cannot be opened, or is damaged.
+        IsolationError: The file belongs to another group; nothing else is revealed.
+        StoreConflict, StoreUnavailable, StoreError: The file is locked, cannot be opened, or is
+            damaged.
     """
     if not path.exists():
         return Tally()
     with mapping_errors(path), closing(open_reader(path)) as connection:
-        if not _begun(connection):
+        if not _has_tables(connection):
             return Tally()
         owner = connection.execute("SELECT value FROM meta WHERE key = 'group'").fetchone()
         if owner is None or owner[0] != group:
@@ -398,12 +412,12 @@ def tally(path: Path, group: str, own: str) -> Tally:
 def tally_rows(
     connection: Connection, own: str, tables: tuple[str, str, str] = ("node", "fact", "node_tag")
 ) -> Tally:
-    """Return how much a memory holds.
+    """Count the items in a memory.
 
     Args:
-        connection: To its rows.
+        connection: A connection to its rows.
         own: Uuid of the entity's own node, which is not counted.
-        tables: Of nodes, facts and tags.
+        tables: Names of the tables of nodes, facts and tags.
     """
     node, fact, tag = tables
     (nodes,) = connection.execute(
@@ -416,12 +430,14 @@ def tally_rows(
 
 
 def _counted_tables(connection: sqlite3.Connection) -> tuple[str, str, str]:
-    """Return the tables of nodes, facts and tags; before an upgrade, the tables of filters."""
+    """Return the tables of nodes, facts and tags.
+
+    Before its graph is upgraded (``store.graph_upgrade``), a file has copies for the filters only.
+    """
     is_old = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'mirror_node'").fetchone()
     return ("mirror_node", "mirror_fact", "mirror_tag") if is_old else ("node", "fact", "node_tag")
 
 
-def _begun(connection: sqlite3.Connection) -> bool:
-    return (
-        connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone() is not None
-    )
+def _has_tables(connection: sqlite3.Connection) -> bool:
+    meta = connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone()
+    return meta is not None
