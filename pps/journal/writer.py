@@ -1,12 +1,11 @@
-"""The one thread of a memory that writes: group commit, so that many waiting writes share one fsync.
+"""The writing thread of a memory, with group commit: waiting writes share one fsync.
 
 While a commit waits for the disk, new writes queue up; the next transaction takes them all. Each
-write runs inside its own savepoint, so a bad one is undone alone. Results are handed out only
+write runs inside its own savepoint, so a failed one is undone alone. Results are delivered only
 after the commit, that is, after the log is on disk.
 
-Where a write depends on what it reads of the state that it makes, ``transaction`` holds the thread:
-the reads and writes of one task run there as steps, until all are committed together or undone
-together.
+``transaction`` is for writes that depend on reads within the same transaction: it holds the thread,
+and the reads and writes of one task run there as steps, which are committed or undone together.
 """
 
 from __future__ import annotations
@@ -36,18 +35,18 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 
 BATCH_LIMIT = 256
-"""Most writes in one transaction."""
+"""Maximum number of writes in one transaction."""
 CHECKPOINT_ROWS = 2_000
 """Changed rows after which the log is copied into the file, between transactions."""
 CHECKPOINT_BYTES = 16 * 1024 * 1024
-"""Size of the log at which the same happens, whatever the number of rows."""
+"""Size of the log at which it is copied too, whatever the number of changed rows."""
 RETRY_S = 0.5
-"""How long an idle writer waits before it tries again to empty the log after a secure delete."""
+"""Delay before an idle writer retries to empty the log after a secure delete."""
 SCRUB_IDLE_S = 1.0
-"""How long nothing must be written before a scrub that is due begins by itself."""
+"""Idle time after which a due scrub begins."""
 SCRUB_RETRY_S = 60.0
 STEP_WAIT_S = 60.0
-"""How long a transaction that is held waits for its next step before it is undone."""
+"""Time without a step after which a held transaction is undone."""
 
 
 _SELECT_DUE = "SELECT 1 FROM meta WHERE key = 'scrub_due'"
@@ -62,19 +61,19 @@ class _Write:
     secure: bool = False
 
 
-class _TakenBack(Exception):
-    """Ends a transaction that is held, with all its steps undone."""
+class _Aborted(Exception):
+    """Raised in the writer's thread to undo a held transaction with all its steps."""
 
 
 _Errors = type[Exception] | tuple[type[Exception], ...]
 
 
 class HeldTransaction:
-    """The steps of one task in one transaction of a writer; see ``Writer.transaction``.
+    """A transaction that one task fills step by step; see ``Writer.transaction``.
 
     Attributes:
-        secure: Whether a step asked for what ``Writer.write`` calls so.
-        is_over: Whether the block that held it has ended.
+        secure: Whether any step was written with ``secure`` (see ``Writer.write``).
+        is_over: Whether the block of ``Writer.transaction`` has ended.
     """
 
     def __init__(self) -> None:
@@ -85,7 +84,10 @@ class HeldTransaction:
         self._lost: BaseException | None = None
 
     async def step(self, work: Work[T], *, secure: bool = False) -> T:
-        """Run ``work`` on the transaction and return its result; an exception undoes it alone."""
+        """Run ``work`` in the transaction and return its result.
+
+        An exception of ``work`` undoes this step alone and is raised here.
+        """
         self.secure |= secure
         future: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         with self._gate:
@@ -95,7 +97,7 @@ class HeldTransaction:
         return cast("T", await future)
 
     def end(self, *, commit: bool) -> None:
-        """Take no more steps."""
+        """End the block: commit the steps, or undo them."""
         self.is_over = True
         self._steps.put(commit)
 
@@ -104,21 +106,23 @@ class HeldTransaction:
         attempt: Callable[[_Write], _Outcome],
         explain: Callable[[Exception], BaseException],
     ) -> None:
-        """Run the steps as they come, on the writer's thread, until the end.
+        """Run steps on the writer's thread until ``end`` is called.
 
         Args:
-            attempt: Does a step; raises what the database raises when the whole transaction is
-                lost.
-            explain: Returns the error of our tree for that.
+            attempt: Runs one step; raises the database's error if the whole transaction is lost.
+            explain: Returns the ``PPSError`` for such an error.
 
         Raises:
-            _TakenBack: The transaction is to be undone.
-            StoreConflict: No step came for a minute.
+            _Aborted: The block ended without a commit.
+            StoreConflict: No step came for ``STEP_WAIT_S``.
         """
         try:
-            while (step := self._steps.get(timeout=STEP_WAIT_S)) is not True:
+            while True:
+                step = self._steps.get(timeout=STEP_WAIT_S)
+                if step is True:
+                    return
                 if step is False:
-                    raise _TakenBack
+                    raise _Aborted
                 try:
                     outcome = attempt(step)
                 except Exception as error:
@@ -126,25 +130,26 @@ class HeldTransaction:
                     raise
                 _deliver([outcome])
         except queue.Empty:
-            late = StoreConflict("a change was not finished in time and is undone: try again")
-            self._lose(late)
-            raise late from None
+            timed_out = StoreConflict("a change was not finished in time and is undone: try again")
+            self._fail_steps(timed_out)
+            raise timed_out from None
         except Exception as error:
-            self._lose(explain(error))
+            self._fail_steps(explain(error))
             raise
 
-    def _lose(self, error: BaseException) -> None:
-        """Fail the steps that wait, and all that come."""
+    def _fail_steps(self, error: BaseException) -> None:
+        """Fail the waiting steps and all later ones."""
         with self._gate:
             self._lost = error
         with suppress(queue.Empty):
             while True:
-                if isinstance(step := self._steps.get_nowait(), _Write):
+                step = self._steps.get_nowait()
+                if isinstance(step, _Write):
                     _deliver([_Outcome(step, error=error)])
 
 
 _HELD: ContextVar[Mapping[Writer, HeldTransaction] | None] = ContextVar("held", default=None)
-"""The transactions that the running task holds; each task that it starts meanwhile takes part."""
+"""Writer → the transaction that the running task holds; tasks that it starts inherit them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,11 +163,11 @@ class Writer(ABC):
     """Owns the writing connection and its thread. ``write`` may be called from any event loop.
 
     Args:
-        name: What the store is called in errors and in the log.
+        name: Name of the store in errors and in the log.
     """
 
     errors: _Errors
-    """What the database's library raises."""
+    """Exception types of the database's library."""
 
     def __init__(self, name: str) -> None:
         self._name = name
@@ -170,7 +175,7 @@ class Writer(ABC):
         self._gate = threading.Lock()
         self._closed = False
         self.commits = 0
-        """Grows with each transaction on disk, before its callers know, and with each held step."""
+        """Number that grows with each commit, before results are delivered, and each held step."""
         self._thread = threading.Thread(target=self._run, name="pps-journal", daemon=True)
         self._thread.start()
 
@@ -180,53 +185,57 @@ class Writer(ABC):
 
     @abstractmethod
     def _commit(self, *, secure: bool) -> None:
-        """Put the transaction on disk; ``secure`` as ``write``."""
+        """Commit the transaction to disk; ``secure`` as in ``write``."""
 
     @abstractmethod
     def _roll_back(self) -> None:
-        """End the transaction that is open, if one is."""
+        """Roll back the transaction if one is open."""
 
     @abstractmethod
     def _is_open(self) -> bool:
-        """Tell whether the transaction is still there: a full disk or a lost connection ends it."""
+        """Return whether the transaction is still open: a full disk or lost connection ends it."""
 
     @abstractmethod
     def _explain(self, error: Exception) -> BaseException:
-        """Return the error of our tree for one of ``errors``."""
+        """Return the ``PPSError`` for one of ``errors``."""
 
     @abstractmethod
     def _tidy(self, *, deleted: bool) -> None:
-        """Take care of what was deleted, before ``secure`` writes are answered."""
+        """Maintain the file after a batch; called before ``secure`` writes are answered.
+
+        ``deleted`` is whether the batch had a ``secure`` write.
+        """
 
     @abstractmethod
     def _patience_s(self) -> float | None:
-        """Return how long to wait for writes before ``_idle``; None is for ever."""
+        """Return how long to wait for a write before ``_idle`` is called; None: forever."""
 
     @abstractmethod
     def _idle(self) -> None:
-        """Do what waits for a pause."""
+        """Do due maintenance while no write waits."""
 
     @abstractmethod
     def _end(self) -> None:
-        """Finish what is due and give the connection back."""
+        """Finish due maintenance and close the connection."""
 
     async def write(self, work: Work[T], *, secure: bool = False) -> T:
         """Run ``work`` inside the next transaction; return its result once it is on disk.
 
         Args:
-            work: Gets the connection; must not begin or end a transaction. What it raises is raised
-                here, and its own changes are undone.
-            secure: Also empty the log before returning, and scrub the file soon after: once the
-                writer is idle, or at close.
+            work: Called with the connection; must not begin or end a transaction. An exception
+                undoes its changes and is raised here.
+            secure: Also remove deleted rows from the log before returning, and from the file once
+                the writer is idle, or at close.
         """
-        if held := self.held:
+        held = self.held
+        if held is not None:
             self.commits += 1
             return await held.step(work, secure=secure)
         return cast("T", await self._put(_Write(work, self._future(), secure)))
 
     @property
     def held(self) -> HeldTransaction | None:
-        """The transaction that the running task holds here; None for none."""
+        """The transaction of this writer that the running task holds, if any."""
         held = (_HELD.get() or {}).get(self)
         return None if held is None or held.is_over else held
 
@@ -234,15 +243,15 @@ class Writer(ABC):
     async def transaction(self) -> AsyncGenerator[None]:
         """Make all reads and writes of a block one transaction, on disk when the block ends.
 
-        Reads see what was written in the block; others see it once it is on disk. What the block
-        raises undoes all of it. Other writes wait meanwhile, so the block asks no model, starts no
-        program and waits for nobody who writes. Within a block a further one is part of it.
+        Reads in the block see its writes; other tasks see them after the commit. An exception
+        undoes the whole block. All other writes wait until the block ends, so it must not call a
+        model, start a program or wait for another writer. A nested block joins the outer one.
 
         Raises:
-            StoreConflict: A minute passed without a step.
+            StoreConflict: ``STEP_WAIT_S`` passed without a step.
             StoreUnavailable, StoreError: As ``write``; nothing was changed.
         """
-        if self.held:
+        if self.held is not None:
             yield
             return
         held = HeldTransaction()
@@ -266,7 +275,7 @@ class Writer(ABC):
         try:
             held.serve(lambda step: self._attempt(connection, step), self._explain)
         finally:
-            self.commits += 1  # what was read of it meanwhile is not to be kept
+            self.commits += 1  # invalidates caches of uncommitted reads
         write.secure = held.secure
 
     def _future(self) -> asyncio.Future[object]:
@@ -280,7 +289,7 @@ class Writer(ABC):
         return write.future
 
     def close(self) -> None:
-        """Finish what was queued, then give the thread and the connection back. Blocks."""
+        """Finish the queued writes, then end the thread and close the connection. Blocks."""
         with self._gate:
             if not self._closed:
                 self._closed = True
@@ -288,12 +297,12 @@ class Writer(ABC):
         self._thread.join()
 
     def _run(self) -> None:
-        open_ = True
-        while open_:
-            batch, open_ = self._take()
+        is_open = True
+        while is_open:
+            batch, is_open = self._take()
             try:
                 self._serve(batch)
-            except BaseException as error:  # noqa: BLE001 - a defect: said in the log, and to whoever still waits
+            except BaseException as error:  # noqa: BLE001 - a defect: logged, and raised in callers
                 unforeseen(
                     _log,
                     f"{self._name}: a defect in the writer; what was acknowledged stands",
@@ -303,7 +312,7 @@ class Writer(ABC):
         self._end()
 
     def _serve(self, batch: Sequence[_Write]) -> None:
-        """Commit a batch and answer it; what asked for care of the file is answered after that."""
+        """Commit a batch and deliver its results; those of ``secure`` writes after ``_tidy``."""
         outcomes = self._transact(batch) if batch else []
         _deliver([outcome for outcome in outcomes if not outcome.write.secure])
         self._tidy(deleted=any(write.secure for write in batch))
@@ -312,7 +321,10 @@ class Writer(ABC):
             self._idle()
 
     def _take(self) -> tuple[list[_Write], bool]:
-        """Return all that waits (nothing when the file needs care first) and whether to go on."""
+        """Return the next batch and whether the writer is still open.
+
+        The batch is empty if ``_patience_s`` passed without a write.
+        """
         batch: list[_Write] = []
         try:
             item = self._queue.get(timeout=self._patience_s())
@@ -330,27 +342,25 @@ class Writer(ABC):
         try:
             connection = self._begin()
             for write in batch:
-                outcomes.append(self._attempt(connection, write))  # noqa: PERF401 - what failed alone is kept
+                outcomes.append(self._attempt(connection, write))  # noqa: PERF401 - kept if a later one raises
             self._commit(secure=any(write.secure for write in batch))
             self.commits += 1
         except self.errors as error:
             return self._all_failed(batch, outcomes, error)
         finally:
-            self._roll_back()  # a defect too must not leave it open: the next batch could not begin
+            self._roll_back()  # after a defect too: the next batch must be able to begin
         return outcomes
 
     def _attempt(self, connection: Connection, write: _Write) -> _Outcome:
-        """Run one write in its savepoint. Raises one of ``errors`` when the transaction is lost."""
+        """Run one write in its savepoint; raises one of ``errors`` if the transaction is lost."""
         connection.execute("SAVEPOINT one")
         try:
             value = write.work(connection)
         except self.errors as error:
-            if (
-                not self._is_open()
-            ):  # full disk, broken file or lost connection: everything is undone
+            if not self._is_open():  # a full disk, damaged file or lost connection undid everything
                 raise
             outcome = _Outcome(write, error=self._explain(error))
-        except BaseException as error:  # noqa: BLE001 - handed to the one who waits for it
+        except BaseException as error:  # noqa: BLE001 - raised in the caller
             outcome = _Outcome(write, error=error)
         else:
             connection.execute("RELEASE SAVEPOINT one")
@@ -363,20 +373,19 @@ class Writer(ABC):
         self, batch: Sequence[_Write], outcomes: Sequence[_Outcome], error: Exception
     ) -> list[_Outcome]:
         """Fail every write of a lost transaction; a write that had failed keeps its own error."""
-        own = {id(outcome.write): outcome for outcome in outcomes if outcome.error is not None}
+        failed = {id(outcome.write): outcome for outcome in outcomes if outcome.error is not None}
         return [
-            own.get(id(write)) or _Outcome(write, error=self._explain(error)) for write in batch
+            failed.get(id(write)) or _Outcome(write, error=self._explain(error)) for write in batch
         ]
 
 
 def _deliver(outcomes: Sequence[_Outcome]) -> None:
+    """Resolve the futures of writes, each on its own event loop."""
     by_loop: defaultdict[asyncio.AbstractEventLoop, list[_Outcome]] = defaultdict(list)
     for outcome in outcomes:
         by_loop[outcome.write.future.get_loop()].append(outcome)
     for loop, ready in by_loop.items():
-        with suppress(
-            RuntimeError
-        ):  # the loop is closed: nobody waits, and the write stands all the same
+        with suppress(RuntimeError):  # the loop is closed: nobody waits; the write is committed
             loop.call_soon_threadsafe(_resolve, ready)
 
 
@@ -392,7 +401,7 @@ def _resolve(outcomes: Sequence[_Outcome]) -> None:
 
 
 class SqliteWriter(Writer):
-    """Writes one file, moves its log into it, and scrubs it after secure writes."""
+    """Writes one file, checkpoints its log, and scrubs it after secure writes."""
 
     errors = sqlite3.Error
 
@@ -446,7 +455,7 @@ class SqliteWriter(Writer):
             self._connection.execute("ROLLBACK")
 
     def _tidy(self, *, deleted: bool) -> None:
-        """Move the log into the file when it has grown, and empty it after a secure delete."""
+        """Checkpoint the log if it has grown; empty it after a secure delete."""
         self._log_holds_deleted = self._log_holds_deleted or deleted
         self._scrub_due = self._scrub_due or deleted
         if not (self._log_holds_deleted or self._log_has_grown()):
@@ -455,7 +464,7 @@ class SqliteWriter(Writer):
         try:
             (busy, _, _) = self._connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
         except sqlite3.Error:
-            return  # the log stays whole and is tried again: a write that cannot go on tells its caller why
+            return  # retried after the next write; a write that fails for it tells its caller
         if not busy:
             self._changes_at_checkpoint = self._connection.total_changes
             self._log_holds_deleted = False
@@ -469,8 +478,8 @@ class SqliteWriter(Writer):
     def _scrub(self) -> None:
         """Rewrite the file, so that no page keeps a stale copy of deleted data: 2 s for 100 MB.
 
-        ``secure_delete`` overwrites a deleted row where it lies, not the copies that SQLite left
-        when it moved rows between pages. The flag in ``meta`` goes only when it is done.
+        ``secure_delete`` overwrites a deleted row in place, but not the copies that SQLite left
+        when it moved rows between pages. The flag in ``meta`` is cleared only after success.
         """
         try:
             self._connection.execute("VACUUM")
@@ -480,7 +489,5 @@ class SqliteWriter(Writer):
             _log.warning("%s could not be scrubbed yet; it will be tried again", self._path.name)
             return
         self._scrub_due = False
-        self._log_holds_deleted = (
-            True  # the pages as they were stay in the file until the log is moved
-        )
+        self._log_holds_deleted = True  # the file keeps its old pages until the log is copied
         self._tidy(deleted=False)
