@@ -466,8 +466,8 @@ class IsolatedGraphitiClient:
         strangers = await self._inside.objects.strangers() if store != "neo4j" else set[bool]()
         if strangers == {False}:
             raise StoreError(
-                f"the graph of {self.entity.name} is damaged: what should be the name of its owner "
-                f"is none; `pps rebuild {self.entity.name}` makes it anew from the journal"
+                f"the graph of {self.entity.name} is damaged: its rows name no valid owner; "
+                f"`pps rebuild {self.entity.name}` makes it anew from the journal"
             )
         crossing = await self._store.foreign_edges()
         if crossing:

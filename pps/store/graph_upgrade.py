@@ -1,10 +1,15 @@
-"""The upgrade of a memory whose graph lies in a file of its own: the graph moves into ``memory.db``.
+"""Moves the graph of an older memory from its own file into ``memory.db``.
 
-In order: the file is checked to be the memory's own; ``memory.db`` (by SQLite's online backup) and
-the graph file with its log are copied into one folder; the graph is read from the copy and written
-in one transaction of ``memory.db``, which also brings its schema up to date and sets a mark, and is
-committed only when what is stored is what was read; the graph file is removed. Killed at any
-moment, it leaves the memory as it was, or upgraded; the next call goes on.
+Steps:
+
+1. Check that the graph file belongs to the memory.
+2. Copy ``memory.db`` (with SQLite's online backup) and the graph file with its log into one folder.
+3. In one transaction of ``memory.db``: upgrade the schema, write the graph that is read from the
+    copy, compare the stored rows with those read, and set a mark.
+4. Remove the graph file.
+
+If the process is killed at any step, the memory is unchanged or upgraded, and the next call
+continues.
 """
 
 from __future__ import annotations
@@ -68,21 +73,21 @@ _TABLES: Final = {
     "saga": SAGA_COLUMNS,
     **LINK_COLUMNS,
 }
-"""Table → the columns that are compared; all but ``grp``, which is the file's own everywhere."""
+"""Table → the columns that are compared: all but ``grp``, which is the file's group everywhere."""
 
 
 @dataclass(frozen=True, slots=True)
 class Upgraded:
-    """What an upgrade brought into ``memory.db``, or would.
+    """Result of an upgrade, or of its dry run (``plan``).
 
     Attributes:
         source: Name of the graph file.
-        rows: Table → rows.
-        left_out: Facts that name a node which is not there: nothing shows them; the copy holds
-            them.
-        copy: Folder of the copy; None of a dry run.
-        copy_bytes: Size of the copy, of a dry run what it will be.
-        seconds: How long it took.
+        rows: Table → number of rows that are written.
+        left_out: Number of facts that are not, because one of their nodes is missing. No query
+            returned them; the copy still holds them.
+        copy: Folder of the copy; None for a dry run.
+        copy_bytes: Size of the copy; for a dry run, its expected size.
+        seconds: Duration.
     """
 
     source: str
@@ -94,78 +99,84 @@ class Upgraded:
 
 
 def plan(data: Path, group: str, name: str, progress: Progress) -> Upgraded | None:
-    """Read the whole graph file of an earlier PPS and return its contents. Only reads; blocks.
+    """Read the whole graph file of an earlier PPS and return what ``upgrade`` would do.
 
-    Arguments and errors as ``upgrade``.
+    Changes nothing. Blocks. None if there is no such file. Arguments and errors as ``upgrade``.
     """
     started = time.monotonic()
     source = _source(data, group, name)
     if source is None:
         return None
-    read = _Tally()
+    read_rows = _Tally()
     with _opened(source, group, name) as graph:
         graph.check_group()
-        known = set[str]()
+        known_nodes = set[str]()
         for page in graph.pages():
-            complete = _with_ends(page, known)
-            read.add_page(complete, left_out=page.rows - complete.rows)
-            progress(page.section, read.sections[page.section], page.total)
-    size = sum(file.stat().st_size for file in _copied_files(data))
+            complete = _with_ends(page, known_nodes)
+            read_rows.add_page(complete, left_out=page.rows - complete.rows)
+            progress(page.section, read_rows.sections[page.section], page.total)
     return Upgraded(
-        source.name, read.counts(), read.left_out, None, size, time.monotonic() - started
+        source=source.name,
+        rows=read_rows.counts(),
+        left_out=read_rows.left_out,
+        copy=None,
+        copy_bytes=sum(file.stat().st_size for file in _copied_files(data)),
+        seconds=time.monotonic() - started,
     )
 
 
 def upgrade(data: Path, group: str, name: str, progress: Progress) -> Upgraded | None:
-    """Bring a memory's graph file of an earlier PPS into ``memory.db``; None without a file.
+    """Move the graph file of an earlier PPS into ``memory.db``; return None if there is none.
 
-    Blocks; nobody else may have the memory's files open.
+    Blocks; nobody else may have the memory's files open. On every error the memory is unchanged.
 
     Args:
         data: The folder with ``memory.db``.
-        group: Whose it must be.
-        name: The entity's, for errors.
-        progress: Told how far it is.
+        group: The group that must own the files.
+        name: The entity's name, for errors.
+        progress: Progress callback.
 
     Raises:
-        ConfigError: The extra ``migrate``, which reads the file, is not installed.
-        IsolationError: The graph file, or ``memory.db``, is another entity's. Nothing was changed,
-            as with the others.
-        StoreError: A file is damaged, or what was stored is not what was read.
-        StoreConflict, StoreUnavailable: A file is open elsewhere or cannot be read; or the disk has
-            too little room.
+        ConfigError: The extra ``migrate``, which reads ``graph.lbug``, is not installed.
+        IsolationError: The graph file or ``memory.db`` belongs to another entity.
+        StoreError: A file is damaged, or the stored rows differ from those read.
+        StoreConflict, StoreUnavailable: A file is open elsewhere or cannot be read, or the disk is
+            too full.
     """
     started = time.monotonic()
     source = _source(data, group, name)
     if source is None:
-        _remove_what_is_upgraded(data)
+        _remove_upgraded_files(data)
         return None
     with _opened(source, group, name) as graph:
-        graph.check_group()  # before a byte of it is copied
+        graph.check_group()  # before anything of it is copied
     _require_room(data, name)
     progress("copying", 0, 1)
-    copy = _copied(data)
+    copy = _copy_files(data)
     progress("copying", 1, 1)
     try:
-        read = _moved(data / "memory.db", copy, source.name, group, name, progress)
+        read_rows = _move_graph(data / "memory.db", copy, source.name, group, name, progress)
     except BaseException:
-        with suppress(
-            PPSError
-        ):  # unless it was committed: then the copy is what is left of the graph file
+        with suppress(PPSError):
+            # After a commit keep it: once the graph file is removed, nothing else has its rows.
             if not old_graph.is_upgraded(data / "memory.db"):
                 old_graph.drop_copies(data)
         raise
     old_graph.remove_old_files(data)
-    if read.left_out:
+    if read_rows.left_out:
         _log.warning(
-            "%s: %d facts that name a node which is not there were left out; %s holds them",
+            "%s: %d facts with a missing node were left out; %s holds them",
             name,
-            read.left_out,
+            read_rows.left_out,
             copy,
         )
-    size = old_graph.copies(data)[-1].size_bytes
     return Upgraded(
-        source.name, read.counts(), read.left_out, copy, size, time.monotonic() - started
+        source=source.name,
+        rows=read_rows.counts(),
+        left_out=read_rows.left_out,
+        copy=copy,
+        copy_bytes=old_graph.copies(data)[-1].size_bytes,
+        seconds=time.monotonic() - started,
     )
 
 
@@ -176,21 +187,28 @@ def _source(data: Path, group: str, name: str) -> Path | None:
     return source
 
 
-def _remove_what_is_upgraded(data: Path) -> None:
-    """Finish an upgrade that was killed between its commit and the removal of the graph file."""
-    left = old_graph.files_to_copy(data)
-    whole = [copy for copy in old_graph.copies(data) if copy.is_whole]
+def _remove_upgraded_files(data: Path) -> None:
+    """Finish an upgrade that was killed between its commit and the removal of the graph file.
+
+    A file is removed only if the latest complete copy has all files unchanged.
+    """
+    remaining = old_graph.files_to_copy(data)
+    whole_copies = [copy for copy in old_graph.copies(data) if copy.is_whole]
     if (
-        left
-        and whole
-        and all(_is_in(file, whole[-1].path) for file in left)
+        remaining
+        and whole_copies
+        and all(_is_in(file, whole_copies[-1].path) for file in remaining)
         and old_graph.is_upgraded(data / "memory.db")
     ):
         old_graph.remove_old_files(data)
 
 
 def _is_in(file: Path, copy: Path) -> bool:
-    """Tell whether a copy has a file unchanged; of a ``graph.db`` SQLite's backup wrote one file."""
+    """Return whether a copy has a file unchanged.
+
+    For ``graph.db`` and its log the copy has one file, written by SQLite's backup, so only its
+    presence is checked.
+    """
     if file.name.startswith(old_graph.SQL):
         return (copy / old_graph.SQL).exists()
     return (copy / file.name).exists() and filecmp.cmp(file, copy / file.name, shallow=False)
@@ -198,14 +216,20 @@ def _is_in(file: Path, copy: Path) -> bool:
 
 @contextmanager
 def _opened(file: Path, group: str, name: str) -> Generator[OldGraph]:
-    opened = open_ladybug_graph if file.name == old_graph.LADYBUG else open_sql_graph
+    """Open a graph file; errors about damage tell how to restore the graph."""
+    open_graph = open_ladybug_graph if file.name == old_graph.LADYBUG else open_sql_graph
     try:
-        with opened(file, group) as graph:
+        with open_graph(file, group) as graph:
             yield graph
     except StoreError as error:
-        if type(error) is not StoreError:  # the others pass by themselves
+        if (
+            type(error) is not StoreError
+        ):  # subclasses are conditions that pass: a lock, a full disk
             raise
-        remedy = f"restore it from a backup, or run `pps rebuild {name}`, which makes it anew from the journal"
+        remedy = (
+            f"restore it from a backup, or run `pps rebuild {name}`, "
+            "which makes it anew from the journal"
+        )
         raise StoreError(f"{error.message}; {remedy}") from error
 
 
@@ -217,25 +241,25 @@ def _copied_files(data: Path) -> list[Path]:
 def _require_room(data: Path, name: str) -> None:
     graph_bytes = sum(file.stat().st_size for file in old_graph.files_to_copy(data))
     copy_bytes = sum(file.stat().st_size for file in _copied_files(data))
-    # The tables take about twice the graph file (measured), and once more in the log of their
-    # transaction.
+    # The tables need about twice the size of the graph file (measured), and the same again in the
+    # log of their transaction.
     needed = copy_bytes + 4 * graph_bytes + _SPARE_BYTES
     free = shutil.disk_usage(data).free
     if free < needed:
         raise StoreUnavailable(
-            f"{name}: upgrading its graph needs {needed >> 20:,} MiB of free disk, and there are {free >> 20:,}; free "
-            "some, then try again (nothing was changed)"
+            f"{name}: upgrading its graph needs {needed >> 20:,} MiB of free disk, "
+            f"and there are {free >> 20:,}; free some, then try again (nothing was changed)"
         )
 
 
-def _copied(data: Path) -> Path:
+def _copy_files(data: Path) -> Path:
     """Copy ``memory.db`` and the graph file into a new folder; return it once it is on disk."""
     part = old_graph.new_copy_folder(data, now())
     try:
         for file in _copied_files(data):
             if file.suffix == ".db":
                 _back_up(file, part / file.name)
-            elif not file.name.startswith(f"{old_graph.SQL}-"):  # the backup has what its log holds
+            elif not file.name.startswith(f"{old_graph.SQL}-"):  # the backup includes its log
                 _copy_file(file, part / file.name)
     except OSError as error:
         old_graph.drop_copies(data)
@@ -254,8 +278,9 @@ def _back_up(source: Path, target: Path) -> None:
         closing(sqlite3.connect(target)) as copy,
     ):
         reader.backup(copy)
-        if wrong := damage(copy, "quick_check"):
-            raise StoreError(f"{source} is damaged ({wrong[0]}): restore a backup")
+        problems = damage(copy, "quick_check")
+        if problems:
+            raise StoreError(f"{source} is damaged ({problems[0]}): restore a backup")
     _sync(target)
 
 
@@ -270,47 +295,47 @@ def _make_private(file: Path) -> None:
 
 
 def _sync(file: Path) -> None:
-    with file.open("rb") as opened:
-        os.fsync(opened.fileno())
+    with file.open("rb") as stream:
+        os.fsync(stream.fileno())
 
 
-def _moved(
+def _move_graph(
     memory: Path, copy: Path, source: str, group: str, name: str, progress: Progress
 ) -> _Tally:
-    """Write the graph of a copy into ``memory.db`` in one transaction; return what it read."""
-    read = _Tally()
+    """Write the graph of a copy into ``memory.db`` in one transaction; return the rows read."""
+    read_rows = _Tally()
 
     def fill(connection: Connection) -> None:
         session = SqlSession(connection, group)
-        known = set[str]()
+        known_nodes = set[str]()
         with _opened(copy / source, group, name) as graph:
             for page in graph.pages():
-                complete = _with_ends(page, known)
+                complete = _with_ends(page, known_nodes)
                 _put(session, complete)
-                read.add_page(complete, left_out=page.rows - complete.rows)
-                progress(page.section, read.sections[page.section], page.total)
+                read_rows.add_page(complete, left_out=page.rows - complete.rows)
+                progress(page.section, read_rows.sections[page.section], page.total)
         progress("comparing", 0, 1)
-        _compare(connection, read, name)
+        _compare(connection, read_rows, name)
         meta.put(
             connection,
             old_graph.MARK,
-            old_graph.mark_text(source, copy, read.counts(), read.left_out),
+            old_graph.mark_text(source, copy, read_rows.counts(), read_rows.left_out),
         )
         progress("comparing", 1, 1)
 
     migrate_and_fill(memory, group, fill)
-    return read
+    return read_rows
 
 
-def _with_ends(page: OldPage, nodes: set[str]) -> OldPage:
+def _with_ends(page: OldPage, known_nodes: set[str]) -> OldPage:
     """Return a page without facts of unknown nodes; add the page's nodes to the known ones."""
-    nodes.update(node.uuid for node in page.nodes)
+    known_nodes.update(node.uuid for node in page.nodes)
     if not page.facts:
         return page
     facts = [
         stored
         for stored in page.facts
-        if stored.fact.subject in nodes and stored.fact.object in nodes
+        if stored.fact.subject in known_nodes and stored.fact.object in known_nodes
     ]
     return replace(page, facts=facts)
 
@@ -333,11 +358,11 @@ def _put(session: SqlSession, page: OldPage) -> None:
 
 
 class _Tally:
-    """How many rows each table has, and the sum of their digests, which does not depend on their order.
+    """The number of rows of each table, and a sum of their digests that ignores their order.
 
     Attributes:
-        sections: Rows that were read, by section.
-        left_out: Rows that were read and not kept.
+        sections: Section of a page → number of rows that were read.
+        left_out: Number of rows that were read but not written.
     """
 
     def __init__(self) -> None:
@@ -347,7 +372,7 @@ class _Tally:
         self._sums: defaultdict[str, int] = defaultdict(int)
 
     def add_page(self, page: OldPage, *, left_out: int) -> None:
-        """Count a page by the rows that its values are in the tables."""
+        """Add the rows that a page becomes in each table."""
         self.sections[page.section] += page.rows + left_out
         self.left_out += left_out
         for table, rows in _rows_of(page):
@@ -360,7 +385,7 @@ class _Tally:
             self._sums[table] = (self._sums[table] + int.from_bytes(digest)) % 2**256
 
     def counts(self) -> dict[str, int]:
-        """Return table → rows, of those that have any."""
+        """Return table → number of rows, for tables that have any."""
         return {table: self._rows[table] for table in _TABLES if self._rows[table]}
 
     def of(self, table: str) -> tuple[int, int]:
@@ -369,7 +394,7 @@ class _Tally:
 
 
 def _rows_of(page: OldPage) -> Generator[tuple[str, list[Row]]]:
-    """Return the rows that a page's values are in each table, as the columns of ``_TABLES``."""
+    """Yield (table, the rows that a page becomes in it), with the columns of ``_TABLES``."""
     yield "node", [node.columns() for node in page.nodes]
     yield "fact", [fact.columns() for fact in page.facts]
     yield "support", [row for fact in page.facts for row in _support_rows(fact)]
@@ -389,21 +414,22 @@ def _support_rows(fact: StoredFact) -> list[Row]:
     return [(fact.uuid, place, episode) for place, episode in enumerate(fact.fact.episodes)]
 
 
-def _compare(connection: Connection, read: _Tally, name: str) -> None:
-    """Raise StoreError unless the tables hold every row that was read, and all rows they name."""
+def _compare(connection: Connection, read_rows: _Tally, name: str) -> None:
+    """Raise StoreError unless the tables equal the rows read and no foreign key is broken."""
     stored = _Tally()
     for table, columns in _TABLES.items():
         cursor = connection.execute(f"SELECT {columns} FROM {table}")
         stored.add(table, cursor)
-        if stored.of(table) != read.of(table):
-            expected = read.of(table)[0]
+        if stored.of(table) != read_rows.of(table):
+            expected = read_rows.of(table)[0]
             actual = stored.of(table)[0]
             raise StoreError(
-                f"{name}: the upgrade of its graph would not be whole: of the table {table} {expected:,} rows were read "
-                f"and {actual:,} are stored, or they differ; nothing was changed: please report it"
+                f"{name}: the upgrade of its graph would be incomplete: {expected:,} rows of the "
+                f"table {table} were read and {actual:,} are stored, or they differ; "
+                "nothing was changed: please report it"
             )
         if connection.execute(f"PRAGMA foreign_key_check({table})").fetchone():
             raise StoreError(
-                f"{name}: rows of the table {table} would name rows that are not there; nothing was changed: please "
-                "report it"
+                f"{name}: rows of the table {table} would reference missing rows; "
+                "nothing was changed: please report it"
             )

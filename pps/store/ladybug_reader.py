@@ -1,18 +1,18 @@
-"""Reading the graph that an earlier PPS kept in LadybugDB, for the upgrade. The only module that imports ``ladybug``.
+"""Reads the graph that an earlier PPS stored in LadybugDB, for the upgrade.
 
-The file is opened for reading only, so neither it nor its log changes; the log is read with it.
-Habits of LadybugDB 0.22 that shape this (measured):
+Only this module imports ``ladybug``. The file is opened read-only with its log; neither changes.
+Properties of LadybugDB 0.22 that shape this code (measured):
 
-- A prepared statement keeps the memory of its last run as long as its connection lives, so each
-    page has a connection.
+- A prepared statement keeps the memory of its last run until its connection is closed, so each page
+    has a connection of its own.
 - ``UNWIND $uuids AS id MATCH (n:T {uuid: id})`` is a look-up by primary key; ``WHERE n.uuid >
-    $after`` is a scan. So the uuids of a table are read once, and the rows by them. A pattern with
-    an edge is a scan of its first table in any case: it is asked for ranges of uuids.
-- A log whose last write was cut off (a crash, a full disk) is refused, although everything
-    acknowledged is in it.
-- While one thread loads the library, a second one is told that there is none.
-- Facts are nodes between their two ends. Those that stock Graphiti wrote do not name their ends by
-    uuid.
+    $after`` is a scan. So the uuids of a table are read first, and the rows by uuid. A pattern with
+    an edge always scans its first table, so it is read by ranges of uuids.
+- A log with an incomplete last write (a crash, a full disk) is rejected, although it holds every
+    acknowledged write.
+- While one thread imports the library, a second thread gets an ImportError.
+- A fact is a node between its two ends. Facts written by stock Graphiti have no uuids of their ends
+    in their columns.
 """
 
 from __future__ import annotations
@@ -66,13 +66,13 @@ _COLUMNS: Final = {
         *("last_summarized_at", "last_summarized_episode_valid_at"),
     ),
 }
-"""What is read of each table; a column that the file's version did not have yet reads as null."""
+"""Table → the columns that are read; a column that the file does not have yet is read as null."""
 _LINKS: Final[tuple[tuple[LinkTable, str, str, str], ...]] = (
     ("member", "Community", "HAS_MEMBER", "Entity"),
     ("saga_episode", "Saga", "HAS_EPISODE", "Episodic"),
     ("episode_order", "Episodic", "NEXT_EPISODE", "Episodic"),
 )
-"""Table of links, and the pattern that it was: source, edge, target."""
+"""Table of links in ``memory.db``, and its pattern in LadybugDB: source, edge, target."""
 _ENDS = (
     "MATCH (s:Entity)-[:RELATES_TO]->(f:RelatesToNode_)-[:RELATES_TO]->(o:Entity) "
     "WHERE f.source_node_uuid IS NULL OR f.target_node_uuid IS NULL "
@@ -80,7 +80,7 @@ _ENDS = (
 )
 _MIB = 2**20
 _BUFFER_POOL_BYTES = 1024 * _MIB
-"""A bound: nothing is reserved, and a page takes a few MB."""
+"""An upper bound; nothing is reserved, and a page needs a few MB."""
 _ADDRESS_SPACE_BYTES = 64 * 1024 * _MIB
 _NOT_THE_LOG = (
     "Could not set lock",
@@ -88,8 +88,8 @@ _NOT_THE_LOG = (
     "not a valid Lbug database",
     "cannot be a directory",
 )
-# What opening raises: a damaged log may hold a length that is none, which allocating or filling a
-# string refuses.
+# Errors of opening and reading damaged files. A damaged log may hold an absurd length of a string,
+# for which allocation fails.
 _UNREADABLE = (RuntimeError, ValueError, MemoryError, OverflowError, LookupError)
 _LOADING = threading.Lock()
 
@@ -120,12 +120,16 @@ class LadybugGraph:
             return
         if any(isinstance(stranger, str) and is_group(stranger) for stranger in strangers):
             raise IsolationError(
-                f"{self._path} holds another entity's data; check that the right data folder is mounted"
+                f"{self._path} holds another entity's data; "
+                "check that the right data folder is mounted"
             )
-        raise StoreError(f"{self._path} is damaged: what should be the name of its owner is none")
+        raise StoreError(f"{self._path} is damaged: its rows name no valid owner")
 
     def pages(self) -> Iterator[OldPage]:
-        """Return all rows of the file, ``ROWS_IN_A_PAGE`` of a table at a time; errors as opening."""
+        """Yield all rows of the file, up to ``ROWS_IN_A_PAGE`` of a table at a time.
+
+        Errors as ``open_ladybug_graph``.
+        """
         yield from self._node_pages()
         yield from self._fact_pages()
         yield from self._episode_pages()
@@ -160,8 +164,8 @@ class LadybugGraph:
             for row in rows:
                 mention = self._mention(row)
                 pair = mention[:2]
-                if pair not in mentions or self._is_pipelines(mention) > self._is_pipelines(
-                    mentions[pair]
+                if pair not in mentions or (
+                    self._is_from_graphiti(mention) and not self._is_from_graphiti(mentions[pair])
                 ):
                     mentions[pair] = mention
             yield OldPage("mentions", total, mentions=[*mentions.values()])
@@ -172,8 +176,8 @@ class LadybugGraph:
         uuid = str(row["uuid"] or mention_id(self._group, episode, node))
         return episode, node, uuid, _moment(row["created_at"])
 
-    def _is_pipelines(self, mention: Mention) -> bool:
-        """Tell whether Graphiti's pipeline made a mention; it is the better one of a pair's two."""
+    def _is_from_graphiti(self, mention: Mention) -> bool:
+        """Return whether Graphiti's pipeline made a mention; it is preferred to one of PPS."""
         episode, node, uuid, _ = mention
         return uuid != mention_id(self._group, episode, node)
 
@@ -208,7 +212,7 @@ class LadybugGraph:
         return GraphitiLink(uuid, source, target, _moment(row["created_at"]))
 
     def _table_pages(self, table: str) -> Iterator[tuple[int, list[_Row]]]:
-        """Return (rows of the table, rows of the page) with every column of ``_COLUMNS``."""
+        """Yield (number of rows of the table, rows of the page) with all of ``_COLUMNS``."""
         if table not in self._tables:
             return
         uuids = self._uuids(table)
@@ -221,7 +225,7 @@ class LadybugGraph:
             yield len(uuids), self._rows(statement, uuids=uuids[at : at + ROWS_IN_A_PAGE])
 
     def _edge_pages(self, source: str, edge: str, target: str) -> Iterator[tuple[int, list[_Row]]]:
-        """Return (edges, edges of a page), each page all edges of ``ROWS_IN_A_PAGE`` sources."""
+        """Yield (number of edges, edges of the page); a page is all edges of a range of sources."""
         if not {source, edge, target} <= self._tables.keys():
             return
         pattern = f"MATCH (a:{source})-[e:{edge}]->(b:{target})"
@@ -253,7 +257,7 @@ class LadybugGraph:
             finally:
                 connection.close()
         except _UNREADABLE as error:
-            # Its text may quote a value, which is memory: only its kind is told.
+            # The error's text may quote memory text: only its kind is repeated.
             kind = str(error).partition(":")[0][:60] if ":" in str(error) else type(error).__name__
             raise StoreError(f"{self._path} cannot be read: it is damaged ({kind})") from error
 
@@ -265,8 +269,8 @@ def open_ladybug_graph(path: Path, group: str) -> Generator[LadybugGraph]:
     Raises:
         ConfigError: The extra ``migrate`` is not installed.
         StoreConflict: Another process has the file open.
-        StoreUnavailable: It cannot be opened.
-        StoreError: It is damaged, or no graph of LadybugDB. So with everything that is read of it.
+        StoreUnavailable: The file cannot be opened.
+        StoreError: The file is damaged or not a graph of LadybugDB; also raised by later reads.
     """
     try:
         with _LOADING:
@@ -276,7 +280,8 @@ def open_ladybug_graph(path: Path, group: str) -> Generator[LadybugGraph]:
             get_pybind_module()
     except ImportError:
         raise ConfigError(
-            f"{path}: reading it needs the extra `migrate`: run `scripts/setup migrate` or `pip install 'pps[migrate]'`"
+            f"{path}: reading it needs the extra `migrate`: "
+            "run `scripts/setup migrate` or `pip install 'pps[migrate]'`"
         ) from None
     database = _opened(ladybug, path)
     try:
@@ -347,7 +352,7 @@ def _saga(row: _Row) -> GraphitiSaga:
 
 
 def _link_key(table: LinkTable, link: GraphitiLink) -> str:
-    """Return what no two rows of a table of links share."""
+    """Return the unique key of a link in its table."""
     return f"{link.source} {link.target}" if table == "member" else link.uuid
 
 
@@ -361,10 +366,10 @@ def _vectors(rows: Iterable[Mapping[str, Any]]) -> dict[str, Vector]:
 
 
 def _aware(value: Any) -> Any:
-    """LadybugDB keeps times as UTC without saying so."""
-    return (
-        value.replace(tzinfo=UTC) if isinstance(value, datetime) and value.tzinfo is None else value
-    )
+    """Attach UTC to a naive time: LadybugDB returns times in UTC without a zone."""
+    if isinstance(value, datetime) and value.tzinfo is None:
+        return value.replace(tzinfo=UTC)
+    return value
 
 
 def _moment(value: Any) -> datetime:

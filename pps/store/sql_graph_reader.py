@@ -57,12 +57,11 @@ class SqlGraph:
             strangers.update(str(row[0]) for row in rows)
         if any(is_group(stranger) for stranger in strangers):
             raise IsolationError(
-                f"{self._path} holds another entity's data; check that the right data folder is mounted"
+                f"{self._path} holds another entity's data; "
+                "check that the right data folder is mounted"
             )
         if strangers:
-            raise StoreError(
-                f"{self._path} is damaged: what should be the name of its owner is none"
-            )
+            raise StoreError(f"{self._path} is damaged: its rows name no valid owner")
 
     def pages(self) -> Iterator[OldPage]:
         """Return all that the file holds, ``ROWS_IN_A_PAGE`` rows of a table at a time."""
