@@ -1,6 +1,7 @@
-"""The second lock: the only driver that Graphiti and the stores get. It reads values, never Cypher.
+"""The guarded driver, the second layer of isolation: Graphiti and the stores get no other driver.
 
-The rules, and those that were tried and did not hold, are explained in ``docs/isolation.md``.
+It checks the values of parameters and rows and does not parse Cypher. ``docs/isolation.md``
+explains the rules, and rules that were tried and failed.
 """
 
 from __future__ import annotations
@@ -8,7 +9,6 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from itertools import islice
 from types import TracebackType
 from typing import Any, NoReturn, Protocol, cast
 
@@ -36,8 +36,8 @@ _PATTERNS = tuple(f"(x:{label}) USING INDEX SEEK x:{label}(uuid)" for label in _
     f"()-[x:{kind}]->() USING INDEX SEEK x:{kind}(uuid)" for kind in _EDGES
 )
 
-# Labelled, so that each branch is an index look-up: 2 ms for 20 ids against 20 to 30 without
-# labels. The hints are for young databases, whose statistics mislead the planner.
+# With labels each branch is an index look-up: 2 ms for 20 ids, against 20 to 30 ms without. The
+# hints are for new databases, whose statistics mislead the planner.
 FOREIGN_IDS = "\nUNION ALL\n".join(
     f"UNWIND $ids AS id MATCH {pattern} WHERE x.uuid = id AND coalesce(x.group_id, '') <> $group_id "
     "RETURN id AS id LIMIT 1"
@@ -49,7 +49,7 @@ _Execute = Callable[..., Awaitable[tuple[Rows, Any, Any]]]
 
 
 class _Runs(Protocol):
-    """A session or a transaction of some library."""
+    """A session or a transaction of the wrapped driver."""
 
     async def run(self, query: str, **kwargs: Any) -> Any:
         """Run one statement."""
@@ -63,7 +63,7 @@ class _Session(_Runs, Protocol):
 
 
 class _Inner(Protocol):
-    """A graph driver as the guard uses it; Graphiti's own class says less."""
+    """The methods of a graph driver that the guard uses; Graphiti's own class declares fewer."""
 
     async def execute_query(self, cypher_query_: str, **kwargs: Any) -> tuple[Rows, Any, Any]: ...
 
@@ -73,7 +73,10 @@ class _Inner(Protocol):
 
 
 class _Checks:
-    """``before`` and ``after`` of every statement, the same for all ways to one."""
+    """The checks before and after every statement, whichever method of the driver runs it.
+
+    ``own`` marks PPS's own statements, see ``GuardedDriver.for_own_statements``.
+    """
 
     def __init__(self, inner: _Inner, entity: EntityId, counters: IsolationCounters) -> None:
         self._inner = inner
@@ -81,34 +84,39 @@ class _Checks:
         self._counters = counters
 
     async def before(self, query: object, parameters: Mapping[str, Any], *, own: bool) -> bool:
-        """Tell whether to run the statement; False means that it asks for nothing and gets nothing."""
+        """Check a statement's text and parameters; raise IsolationError if a rule is broken.
+
+        Returns:
+            Whether to run it. False if it binds no group but an empty list, so it has no results.
+        """
         group = self._entity.group
         if not isinstance(query, str) or names_foreign_group(group, query):
             raise self.refuse(
                 "group", "the text of a statement is not one text, or spells another group"
             )
         try:
-            named = names_of(group, parameters, own=own)
+            references = names_of(group, parameters, own=own)
         except RefusedValue as refused:
             raise self.refuse(cast(BreachKind, refused.kind), refused.why) from None
         if own:
-            # That the text uses what is bound is a net, not the lock: it catches a statement that
-            # forgot it.
-            if not named.bound or "$group_id" not in query:
+            # Searching the text for the parameter does not protect anything: it finds mistakes in
+            # our own statements.
+            if not references.bound or "$group_id" not in query:
                 raise self.refuse("unbound", "a statement of PPS's own does not bind the group")
             return True
-        if not named.bound and not named.ids:
-            if named.emptiness:
+        if not references.bound and not references.ids:
+            if references.emptiness:
                 return False
             raise self.refuse("unbound", "a statement names neither a group nor an id")
-        if not await self.free(named.ids):
+        if not await self.free(references.ids):
             raise self.refuse("id", "a statement addressed something of another group")
         return True
 
     async def free(self, ids: Collection[str]) -> bool:
-        """Tell whether none of the ids belongs to another group."""
-        waiting = iter(ids)
-        while batch := list(islice(waiting, _BATCH)):
+        """Return whether none of the ids belongs to another group."""
+        ordered = list(ids)
+        for start in range(0, len(ordered), _BATCH):
+            batch = ordered[start : start + _BATCH]
             rows, _, _ = await self._inner.execute_query(
                 FOREIGN_IDS, ids=batch, group_id=self._entity.group, routing_="r"
             )
@@ -117,7 +125,7 @@ class _Checks:
         return True
 
     async def after(self, rows: Rows, *, own: bool) -> Rows:
-        """Return the rows, or refuse all of them when one is of another group."""
+        """Return the rows; raise IsolationError if any belongs to another group."""
         try:
             check_rows(self._entity.group, rows)
         except RefusedValue as refused:
@@ -126,44 +134,49 @@ class _Checks:
             raise self.refuse("row", "a row named something of another group")
         return rows
 
-    async def run(self, way: _Runs, query: str, keywords: dict[str, Any], *, own: bool) -> Rows:
+    async def run(self, runner: _Runs, query: str, keywords: dict[str, Any], *, own: bool) -> Rows:
         """Run a statement in a session or a transaction, checked before and after."""
         self.options(keywords)
         parameters = _merged(keywords)
         if not await self.before(query, parameters, own=own):
             return []
-        return await self.after(await _fetched(await way.run(query, **parameters)), own=own)
+        return await self.after(await _fetched(await runner.run(query, **parameters)), own=own)
 
     def refuse(self, kind: BreachKind, why: str) -> IsolationError:
-        """Count and log a refusal and return the error to raise."""
+        """Count and log a refused statement; return the error to raise."""
         return self._counters.refuse(self._entity, kind, why)
 
     def options(self, keywords: dict[str, Any]) -> dict[str, Any]:
-        """Take the library's options (names that end in ``_``) out of the keywords.
+        """Remove the library's options (names that end in ``_``) from the keywords.
 
-        Refuse every option that leads to another database or session.
+        Returns:
+            The option to pass on: ``routing_``, if present.
+
+        Raises:
+            IsolationError: For another database, and for any option but ``_OPTIONS``, because it
+                may lead to another session or user.
         """
         options = {key: keywords.pop(key) for key in list(keywords) if key.endswith("_")}
-        here = getattr(self._inner, "_database", None)
-        if options.keys() - _OPTIONS or options.get("database_", here) != here:
+        own_database = getattr(self._inner, "_database", None)
+        if options.keys() - _OPTIONS or options.get("database_", own_database) != own_database:
             raise self.refuse("operation", "a statement asked for another database or another user")
         return {key: value for key, value in options.items() if key == "routing_"}
 
 
 class BoundDriver(GraphDriver):
-    """A driver of Graphiti's that is bound to one entity for life, on whatever store.
+    """A ``GraphDriver`` of Graphiti, permanently bound to one entity, for any store.
 
-    Another database, another group's driver, a copy and any change of the schema are refused;
-    closing belongs to whoever opened the store.
+    It refuses another database, a driver for another group, being copied, and changes of the
+    schema. ``close`` does nothing, because the opener of the store closes it.
 
     Args:
-        entity: Whose group is the only one that passes.
-        counters: Where refusals are counted.
+        entity: The entity whose group is the only one allowed.
+        counters: Counts refusals.
     """
 
     def __init__(self, entity: EntityId, counters: IsolationCounters) -> None:
         self.default_group_id = entity.group
-        # Graphiti asks for a clone when a group is not the driver's database: ours is never asked.
+        # Graphiti clones a driver whose database is not the group in use: here they are the same.
         self._database = entity.group
         self._entity = entity
         self._counters = counters
@@ -172,23 +185,23 @@ class BoundDriver(GraphDriver):
 
     @abstractmethod
     async def free(self, ids: Collection[str]) -> bool:
-        """Tell whether none of the ids belongs to another group, whatever kind of thing it has there.
+        """Return whether none of the ids belongs to another group, as any kind of node or edge.
 
-        A store's own constraint keeps an id unique among things of one kind; this looks at all
-        kinds. In the tables of one's own file every id is free.
+        The store's constraints make an id unique within one kind only. In the tables of an
+        entity's own file every id is free.
         """
 
     async def close(self) -> None:
-        """Do nothing: whoever opened the store closes it."""
+        """Do nothing: the opener of the store closes it."""
 
     def clone(self, database: str) -> GraphDriver:
-        """Return this driver for its own group and refuse any other."""
+        """Return this driver for its own group; raise IsolationError for any other."""
         if database != self._database:
             self._refuse_operation("a driver for another group was asked for")
         return self
 
     def with_database(self, database: str) -> GraphDriver:
-        """Return this driver for its own group and refuse any other."""
+        """Return this driver for its own group; raise IsolationError for any other."""
         return self.clone(database)
 
     def __copy__(self) -> NoReturn:
@@ -201,11 +214,11 @@ class BoundDriver(GraphDriver):
         self._refuse_operation("a guarded driver was copied")
 
     async def build_indices_and_constraints(self, delete_existing: bool = False) -> None:
-        """Refuse: the schema belongs to the store."""
+        """Raise IsolationError: only the store changes the schema."""
         self._refuse_operation("a change of the schema was asked for")
 
     def delete_all_indexes(self) -> NoReturn:
-        """Refuse: the schema belongs to the store."""
+        """Raise IsolationError: only the store changes the schema."""
         self._refuse_operation("a change of the schema was asked for")
 
     def _refuse_operation(self, why: str) -> NoReturn:
@@ -213,16 +226,15 @@ class BoundDriver(GraphDriver):
 
 
 class GuardedDriver(BoundDriver):
-    """A graph driver bound to one entity for life, whose statements are checked.
+    """A graph driver permanently bound to one entity, which checks every statement.
 
-    Four ways lead to a statement (``execute_query``, ``session().run``,
-    ``session().execute_write``, ``transaction()``); each checks the parameters before and the rows
-    after.
+    A statement runs through ``execute_query``, ``session().run``, ``session().execute_write`` or
+    ``transaction()``. Each of them checks the parameters before and the rows after.
 
     Args:
-        inner: The driver of a store; nobody else may hold it on behalf of this entity.
-        entity: Whose group is the only one that passes.
-        counters: Where refusals are counted.
+        inner: The store's driver; no other code may use it for this entity.
+        entity: The entity whose group is the only one allowed.
+        counters: Counts refusals.
     """
 
     def __init__(self, inner: GraphDriver, entity: EntityId, counters: IsolationCounters) -> None:
@@ -232,18 +244,18 @@ class GuardedDriver(BoundDriver):
         self.__checks = _Checks(self.__inner, entity, counters)
 
     async def execute_query(self, cypher_query_: str, **kwargs: Any) -> tuple[Rows, Any, Any]:
-        """Run one statement; raise IsolationError instead when a rule is broken."""
+        """Run one statement; raise IsolationError if its parameters or rows break a rule."""
         return await self._execute(cypher_query_, kwargs, own=False)
 
     def session(self, database: str | None = None) -> GraphDriverSession:
-        """Open a session whose statements are guarded; another database is refused."""
+        """Open a session whose statements are checked; refuse another database."""
         if database is not None and database != self._database:
             raise self.__checks.refuse("operation", "a session asked for another database")
         return _GuardedSession(self.__inner.session(), self.__checks)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncGenerator[Transaction]:
-        """Open a transaction whose statements are guarded; a refusal rolls it back."""
+        """Open a transaction whose statements are checked; a refusal rolls it back."""
         async with self.__inner.transaction() as inner:
             yield _GuardedTransaction(inner, self.__checks, own=False)
 
@@ -251,11 +263,11 @@ class GuardedDriver(BoundDriver):
         return await self.__checks.free(ids)
 
     def for_own_statements(self) -> Executor:
-        """Return the door for PPS's own group-bound statements.
+        """Return an executor for PPS's own statements, which bind the group themselves.
 
-        Only ``Neo4jStore`` and the constants of this package get it, and they take no Cypher from
-        anybody. A statement that comes in by it must bind the group; as it does, the ids it names
-        need no look-up. Its rows are checked like all others.
+        Only ``Neo4jStore`` and this package use it, and they accept no Cypher from callers. Each
+        statement must bind the group, so its ids are not looked up. Its rows are checked like all
+        others.
         """
         return _OwnDoor(self._execute, self.__inner, self.__checks)
 
@@ -343,7 +355,7 @@ def _merged(keywords: dict[str, Any]) -> dict[str, Any]:
 
 
 async def _fetched(result: Any) -> Rows:
-    """Return the rows of whatever a library answers with: a list, nothing, or a cursor."""
+    """Return the rows of a library's result: a list, None, or an asynchronous cursor."""
     if result is None or isinstance(result, list):
         return cast(Rows, result or [])
     return [record async for record in result]

@@ -16,29 +16,27 @@ GROUP_KEYS = frozenset(("group_id", "group_ids"))
 
 CONTENT_KEYS = frozenset(
     (
-        *(
-            "content",
-            "name",
-            "names",
-            "saga_name",
-            "summary",
-            "fact",
-            "query",
-            "source_description",
-        ),
-        *(
-            "episode_metadata",
-            "attributes",
-            "pps",
-            "labels",
-            "edge_types",
-            "relation",
-            "name_embedding",
-        ),
-        *("fact_embedding", "search_vector", "embedding"),
+        "content",
+        "name",
+        "names",
+        "saga_name",
+        "summary",
+        "fact",
+        "query",
+        "source_description",
+        "episode_metadata",
+        "attributes",
+        "pps",
+        "labels",
+        "edge_types",
+        "relation",
+        "name_embedding",
+        "fact_embedding",
+        "search_vector",
+        "embedding",
     )
 )
-"""Keys of users' words or numbers, exempt from the id check.
+"""Keys of users' texts, attributes and vectors, whose values are not checked for ids.
 
 A refusal would reveal which ids exist in other groups.
 """
@@ -48,19 +46,19 @@ FLATTENED = frozenset(("entity_data", "edge_data", "nodes", "entity_edges"))
 
 ID_KEYS = frozenset(
     (
-        *(
-            "uuid",
-            "uuids",
-            "source_uuid",
-            "target_uuid",
-            "source_node_uuid",
-            "target_node_uuid",
-            "episodes",
-        ),
-        *("entity_edges", "first_episode_uuid", "last_episode_uuid"),
+        "uuid",
+        "uuids",
+        "source_uuid",
+        "target_uuid",
+        "source_node_uuid",
+        "target_node_uuid",
+        "episodes",
+        "entity_edges",
+        "first_episode_uuid",
+        "last_episode_uuid",
     )
 )
-"""Columns of Graphiti's own that carry ids, inside what ``FLATTENED`` names."""
+"""Graphiti's own columns of ids in the mappings under ``FLATTENED``."""
 
 _MAX_DEPTH = 24
 _GROUP = re.compile(r"ent_[a-z0-9]{26}")
@@ -71,7 +69,12 @@ _NUMERIC_KINDS = frozenset("biufcM")
 
 
 class RefusedValue(Exception):
-    """A value that may not pass, with the kind of breach and a sentence without any value."""
+    """A refused value.
+
+    Attributes:
+        kind: A ``BreachKind``.
+        why: A sentence that names no value.
+    """
 
     def __init__(self, kind: str, why: str) -> None:
         super().__init__(why)
@@ -81,12 +84,12 @@ class RefusedValue(Exception):
 
 @dataclass(slots=True)
 class Named:
-    """What a statement's parameters name.
+    """The groups and ids in a statement's parameters.
 
     Attributes:
-        bound: A group was named, and it is ours.
-        ids: Every canonical UUID outside content; not collected of PPS's own statements.
-        emptiness: A list of nothing was among them.
+        bound: Whether a parameter names the entity's own group.
+        ids: Every canonical UUID outside of content; not collected for PPS's own statements.
+        emptiness: Whether a parameter is an empty list.
     """
 
     bound: bool = False
@@ -95,16 +98,17 @@ class Named:
 
 
 def names_of(group: str, parameters: Mapping[str, Any], *, own: bool = False) -> Named:
-    """Return what the parameters name; refuse what names another group or what is no id where one belongs.
+    """Return the groups and ids in a statement's parameters.
 
     Args:
         group: The only group that may be named.
-        parameters: Keyword arguments and ``params=`` merged.
-        own: The statement is one of PPS's own: lists that begin with a number are taken for
-            vectors, and ids are not collected.
+        parameters: Keyword arguments merged with ``params=``.
+        own: The statement is PPS's own: ids are not collected, and lists that begin and end with a
+            float are skipped as vectors.
 
     Raises:
-        Refused: With the kind ``group`` or ``id``.
+        RefusedValue: Of the kind ``group`` for another group or a value that cannot be checked; of
+            the kind ``id`` for something other than a canonical UUID under a key of ids.
     """
     named = Named()
     walk = _Walk(group, named, own)
@@ -114,17 +118,17 @@ def names_of(group: str, parameters: Mapping[str, Any], *, own: bool = False) ->
 
 
 def check_rows(group: str, rows: Iterable[Any]) -> None:
-    """Refuse rows that carry another group, at any depth, under any name.
+    """Check that no row contains another group, at any depth and under any key.
 
     Raises:
-        Refused: With the kind ``row``.
+        RefusedValue: Of the kind ``row``.
     """
     for row in rows:
         _check_row(group, "", row, 0, content=False)
 
 
 def ids_of_unbound_rows(rows: Iterable[Any]) -> set[str]:
-    """Return the ids in rows that have no group: counts, embeddings, scores."""
+    """Return the ids in rows without a group, such as counts, embeddings and scores."""
     ids: set[str] = set()
     for row in rows:
         mapping = as_mapping(row)
@@ -134,21 +138,24 @@ def ids_of_unbound_rows(rows: Iterable[Any]) -> set[str]:
 
 
 def names_foreign_group(group: str, text: str) -> bool:
-    """Tell whether a text names the group of another entity."""
+    """Return whether a text contains the group of another entity."""
     return any(named_group != group for named_group in _GROUP.findall(text))
 
 
 def as_mapping(value: object) -> Mapping[str, Any] | None:
     """Return a dict, a record, or a driver's node or relationship as a mapping; else None."""
-    if type(value) is dict or isinstance(
-        value, Mapping
-    ):  # the first is what nearly every row is, and quick
+    if type(value) is dict or isinstance(value, Mapping):  # nearly every row is a dict: quick
         return cast(Mapping[str, Any], value)
     items = getattr(value, "items", None)
     return dict(cast(Any, items)()) if callable(items) else None
 
 
 class _Walk:
+    """Collects the groups and ids of parameters into ``named``.
+
+    ``flattened`` is whether a value is below a key of ``FLATTENED``.
+    """
+
     def __init__(self, group: str, named: Named, own: bool) -> None:
         self._group = group
         self._named = named
@@ -187,12 +194,12 @@ class _Walk:
             self.value(str(name), item, depth + 1, flattened=inner)
 
     def _items(self, key: str, items: Iterable[object], depth: int, flattened: bool) -> None:
-        listed = list(items)
-        if not listed:
+        values = list(items)
+        if not values:
             self._named.emptiness = True
-        elif self._own and _is_vector(listed):
+        elif self._own and _is_vector(values):
             return
-        for item in listed:
+        for item in values:
             if type(item) is not float:
                 self.value(key, item, depth + 1, flattened=flattened)
 
@@ -202,10 +209,8 @@ class _Walk:
             self.value(key, array.tolist(), depth + 1, flattened=flattened)
 
     def _groups(self, value: object) -> None:
-        named: list[object] = (
-            list(cast("list[object]", value)) if isinstance(value, (list, tuple)) else [value]
-        )
-        if not named or not all(same_group(item, self._group) for item in named):
+        groups = _as_list(value)
+        if not groups or not all(same_group(item, self._group) for item in groups):
             raise RefusedValue("group", "a statement named a group that is not the entity's own")
         self._named.bound = True
 
@@ -215,7 +220,7 @@ class _Walk:
         if _is_group(text) and not same_group(text, self._group):
             raise RefusedValue("group", "a parameter spelled another group")
         if self._own:
-            return  # its group is bound, so its ids need no look-up
+            return  # the statement binds the group, so its ids need no look-up
         if is_uuid(text):
             self._named.ids.add(text)
         elif _names_ids(key) or _is_loose_uuid(text):
@@ -243,7 +248,10 @@ def _is_group(text: str) -> bool:
 
 
 def same_group(value: object, group: str) -> bool:
-    """Tell whether a value is the group; ``str.__eq__``, for a subclass may override it."""
+    """Return whether a value is the group.
+
+    Calls ``str.__eq__``, because a subclass of str may override the comparison.
+    """
     return isinstance(value, str) and str.__eq__(value, group) is True
 
 
@@ -272,7 +280,8 @@ def _check_row(group: str, key: str, value: object, depth: int, *, content: bool
     if depth > _MAX_DEPTH:
         raise RefusedValue("row", "a row is nested too deeply to be checked")
     if key in GROUP_KEYS:
-        _check_row_group(group, value)
+        if not all(same_group(item, group) for item in _as_list(value)):
+            raise RefusedValue("row", "a row of another group came back")
     elif isinstance(value, str):
         if not content and _is_group(value) and not same_group(value, group):
             raise RefusedValue("row", "a row carried another group")
@@ -280,23 +289,18 @@ def _check_row(group: str, key: str, value: object, depth: int, *, content: bool
         _check_compound(group, key, value, depth, content)
 
 
-def _check_row_group(group: str, value: object) -> None:
-    named: list[object] = (
-        list(cast("list[object]", value)) if isinstance(value, (list, tuple)) else [value]
-    )
-    if not all(same_group(item, group) for item in named):
-        raise RefusedValue("row", "a row of another group came back")
+def _as_list(value: object) -> list[object]:
+    return list(cast("list[object]", value)) if isinstance(value, (list, tuple)) else [value]
 
 
 def _check_compound(group: str, key: str, value: object, depth: int, content: bool) -> None:
     mapping = as_mapping(value)
     if mapping is not None:
-        # A row's own columns are depth 0; below "attributes" (a node's properties) names are the
-        # user's.
+        # Below "attributes" (a node's properties) the names are the user's.
         for name, item in mapping.items():
-            name = str(name).rpartition(".")[2]
-            inside = content or key == "attributes" or name in CONTENT_KEYS
-            _check_row(group, name, item, depth + 1, content=inside)
+            column = str(name).rpartition(".")[2]
+            is_content = content or key == "attributes" or column in CONTENT_KEYS
+            _check_row(group, column, item, depth + 1, content=is_content)
     elif isinstance(value, (list, tuple, AbstractSet)):
         items = cast("list[object]", value)
         if _is_vector(items):
