@@ -1,12 +1,14 @@
-"""Every statement that PPS itself sends to Neo4j for one entity. Each binds ``group_id`` and matches on it.
+"""PPS's own Cypher statements for one entity. Each binds ``group_id`` and matches on it.
 
-Ids are looked up by the unique index on ``uuid`` and the group is compared with what was found: on
-nodes, on edges, and on both ends. The hints say which index and that it is sought in, never read
-through: statistics of a young database mislead the planner, and a plan is kept when the database is
-no longer young. Pages are ordered by ``group_id`` first, which is the same for all, or the planner
-would not take the order of the index. Vectors are never read along with a row: at 384 numbers they
-are most of it. What gives many rows gives them as one list, ``rows``: the driver waits for the
-network twice a record.
+- An id is looked up in the unique index on ``uuid``; then the group is compared, on the node or on
+    the edge and both its nodes.
+- The hints name the index and force a seek: the statistics of a new database mislead the planner,
+    and a cached plan outlives them.
+- Pages are ordered by ``group_id`` first, although it is constant; otherwise the planner does not
+    use the order of the index.
+- Vectors are not read with a row: with 384 numbers they are most of its size.
+- Statements with many results return them as one list, ``rows``: the driver waits for the network
+    twice per record.
 """
 
 from __future__ import annotations
@@ -19,22 +21,24 @@ _EPISODE_TIMES = ("valid_at", "created_at")
 
 
 def _times(variable: str, *names: str) -> str:
-    """Return times as ISO text: making Python's out of Neo4j's takes longer than all the rest."""
+    """Return map entries of times as ISO text, which is much faster to read than Neo4j's times."""
     return ", ".join(f"{name}: toString({variable}.{name})" for name in names)
 
 
 def _all(variable: str, left_out: tuple[str, ...], times: tuple[str, ...]) -> str:
-    """Return every property but some as one map, times as ISO text.
+    """Return a map of all properties: null for those left out, times as ISO text.
 
-    A map is ten times as fast as a list made of ``keys()``: that looks each property up by its
+    A map projection is ten times as fast as a list over ``keys()``, which looks up each property by
     name.
     """
-    others = [f"{name}: null" for name in left_out] + ([_times(variable, *times)] if times else [])
-    return f"{variable}{{.*, {', '.join(others)}}}"
+    entries = [f"{name}: null" for name in left_out]
+    if times:
+        entries.append(_times(variable, *times))
+    return f"{variable}{{.*, {', '.join(entries)}}}"
 
 
 def _rows(columns: str) -> str:
-    """Return the end of a statement that gives a list of rows, in the order in which they come."""
+    """Return the RETURN clause for one list of rows with these columns, in their order."""
     return f"RETURN collect({{{columns}}}) AS rows"
 
 
@@ -64,13 +68,14 @@ def _by_uuid(label: str) -> str:
 def _page(label: str) -> str:
     return (
         f"MATCH (n:{label}) USING INDEX SEEK n:{label}(group_id, uuid) "
-        "WHERE n.group_id = $group_id AND n.uuid > $after WITH n ORDER BY n.group_id, n.uuid LIMIT $limit "
+        "WHERE n.group_id = $group_id AND n.uuid > $after "
+        "WITH n ORDER BY n.group_id, n.uuid LIMIT $limit "
     )
 
 
 _FACT_BY_UUID = (
-    "UNWIND $uuids AS uuid MATCH (s:Entity)-[e:RELATES_TO]->(o:Entity) USING INDEX SEEK e:RELATES_TO(uuid) "
-    f"WHERE e.uuid = uuid AND {_OURS} "
+    "UNWIND $uuids AS uuid MATCH (s:Entity)-[e:RELATES_TO]->(o:Entity) "
+    f"USING INDEX SEEK e:RELATES_TO(uuid) WHERE e.uuid = uuid AND {_OURS} "
 )
 
 # --- Reading
@@ -88,7 +93,8 @@ SCAN_NODES = f"{_page('Entity')} {_NODE}"
 SCAN_EPISODES = f"{_page('Episodic')} {_EPISODE}"
 SCAN_FACTS = (
     "MATCH (s:Entity)-[e:RELATES_TO]->(o:Entity) USING INDEX SEEK e:RELATES_TO(group_id, uuid) "
-    f"WHERE {_OURS} AND e.uuid > $after WITH s, e, o ORDER BY e.group_id, e.uuid LIMIT $limit {_FACT}"
+    f"WHERE {_OURS} AND e.uuid > $after "
+    f"WITH s, e, o ORDER BY e.group_id, e.uuid LIMIT $limit {_FACT}"
 )
 
 _TOUCHING = (
@@ -104,12 +110,14 @@ FACTS_OF_NODES = (
 )
 FACTS_OF_EPISODES = (
     "MATCH (s:Entity)-[e:RELATES_TO]->(o:Entity) USING INDEX SEEK e:RELATES_TO(group_id) "
-    f"WHERE {_OURS} AND any(episode IN e.episodes WHERE episode IN $uuids) WITH s, e, o ORDER BY e.uuid {_FACT}"
+    f"WHERE {_OURS} AND any(episode IN e.episodes WHERE episode IN $uuids) "
+    f"WITH s, e, o ORDER BY e.uuid {_FACT}"
 )
 _PAIR_OF_ROW = (
     "MATCH (s:{first}) USING INDEX SEEK s:{first}(uuid) "
     "WHERE s.uuid = row.subject AND s.group_id = $group_id "
-    "MATCH (o:Entity) USING INDEX SEEK o:Entity(uuid) WHERE o.uuid = row.object AND o.group_id = $group_id "
+    "MATCH (o:Entity) USING INDEX SEEK o:Entity(uuid) "
+    "WHERE o.uuid = row.object AND o.group_id = $group_id "
 )
 _PAIR = f"UNWIND $rows AS row {_PAIR_OF_ROW}"
 FACTS_BETWEEN = (
@@ -125,9 +133,9 @@ MENTIONED = (
 
 
 def after_last() -> str:
-    """Return the condition of a page after the first: later than ``$at``, or then and after ``$last``.
+    """Return the condition of a timeline's next page: after time ``$at`` and uuid ``$last``.
 
-    Written with an OR, the planner may join two seeks and sort all that follows.
+    With an OR instead of the CASE, the planner may run two seeks and sort all later facts.
     """
     return "e.valid_at >= $at AND CASE WHEN e.valid_at = $at THEN e.uuid > $last ELSE true END"
 
@@ -136,25 +144,33 @@ def timeline(*, node: bool, dated: bool, conditions: list[str]) -> str:
     """Return the statement for one page of a timeline.
 
     Args:
-        node: Only facts that touch ``$node``.
-        dated: Facts with a ``valid_at``, by time; else those without, by uuid, after ``$last``.
-        conditions: Further conditions of this package's own, never text from outside.
+        node: Whether to return only facts that touch ``$node``.
+        dated: True for the facts with a ``valid_at``, ordered by it; False for those without,
+            ordered by uuid, after ``$last``.
+        conditions: Further conditions, which are constants of this package, never text of callers.
     """
     if node:
         match = (
-            "MATCH (n:Entity) USING INDEX SEEK n:Entity(uuid) WHERE n.uuid = $node AND n.group_id = $group_id "
-            "MATCH (n)-[e:RELATES_TO]-(other:Entity) WITH DISTINCT e, startNode(e) AS s, endNode(e) AS o "
+            "MATCH (n:Entity) USING INDEX SEEK n:Entity(uuid) "
+            "WHERE n.uuid = $node AND n.group_id = $group_id "
+            "MATCH (n)-[e:RELATES_TO]-(other:Entity) "
+            "WITH DISTINCT e, startNode(e) AS s, endNode(e) AS o "
         )
     elif dated:
-        match = "MATCH (s:Entity)-[e:RELATES_TO]->(o:Entity) USING INDEX SEEK e:RELATES_TO(group_id, valid_at, uuid) "
+        match = (
+            "MATCH (s:Entity)-[e:RELATES_TO]->(o:Entity) "
+            "USING INDEX SEEK e:RELATES_TO(group_id, valid_at, uuid) "
+        )
     else:
-        match = "MATCH (s:Entity)-[e:RELATES_TO]->(o:Entity) USING INDEX SEEK e:RELATES_TO(group_id, uuid) "
-    present = (
-        "e.valid_at IS NOT NULL AND e.uuid IS NOT NULL"
-        if dated
-        else "e.valid_at IS NULL AND e.uuid > $last"
-    )
-    where = " AND ".join((_OURS, present, *conditions))
+        match = (
+            "MATCH (s:Entity)-[e:RELATES_TO]->(o:Entity) "
+            "USING INDEX SEEK e:RELATES_TO(group_id, uuid) "
+        )
+    if dated:
+        dates = "e.valid_at IS NOT NULL AND e.uuid IS NOT NULL"
+    else:
+        dates = "e.valid_at IS NULL AND e.uuid > $last"
+    where = " AND ".join((_OURS, dates, *conditions))
     order = "e.group_id, e.valid_at, e.uuid" if dated else "e.group_id, e.uuid"
     return f"{match} WHERE {where} WITH s, e, o ORDER BY {order} LIMIT $limit {_FACT}"
 
@@ -171,40 +187,44 @@ _TYPES = ("RELATES_TO", "MENTIONS", "HAS_MEMBER", "HAS_EPISODE", "NEXT_EPISODE")
 _CROSSING = " UNION ".join(
     (
         *(
-            f"MATCH (n:{label})-[e]-(m) WHERE n.group_id = $group_id AND coalesce(m.group_id, '') <> $group_id RETURN e"
+            f"MATCH (n:{label})-[e]-(m) "
+            "WHERE n.group_id = $group_id AND coalesce(m.group_id, '') <> $group_id RETURN e"
             for label in _LABELS
         ),
         *(
             f"MATCH (n)-[e:{kind}]->(m) WHERE e.group_id = $group_id AND "
-            "(coalesce(n.group_id, '') <> $group_id OR coalesce(m.group_id, '') <> $group_id) RETURN e"
+            "(coalesce(n.group_id, '') <> $group_id OR coalesce(m.group_id, '') <> $group_id) "
+            "RETURN e"
             for kind in _TYPES
         ),
     )
 )
 FOREIGN_EDGES = f"CALL () {{ {_CROSSING} }} RETURN count(DISTINCT e) AS edges"
 
-# --- Writing. "There" tells what an id is before it is written: ours, somebody else's (refused), or
-# new.
+# --- Writing. The EXISTING_ statements run before a write. Their rows tell whether an id is used by
+# the entity (``ours``) or by another group (the write is refused); new ids have no row.
 
 
-def _there(label: str) -> str:
+def _existing(label: str) -> str:
     return (
-        f"UNWIND $uuids AS uuid MATCH (n:{label}) USING INDEX SEEK n:{label}(uuid) WHERE n.uuid = uuid "
+        f"UNWIND $uuids AS uuid MATCH (n:{label}) USING INDEX SEEK n:{label}(uuid) "
+        "WHERE n.uuid = uuid "
         "WITH n, uuid, coalesce(n.group_id, '') = $group_id AS ours "
     )
 
 
 def _if_ours(value: str) -> str:
-    """Return a value that is null in a row of another group: only the use of its id is read."""
+    """Return an expression that is null for another group, so that nothing of it is read."""
     return f"CASE WHEN ours THEN {value} END"
 
 
-NODES_THERE = _there("Entity") + _rows(
+EXISTING_NODES = _existing("Entity") + _rows(
     f"uuid: uuid, ours: ours, labels: {_if_ours('labels(n)')}, attributes: {_if_ours(_NODE_OTHERS)}"
 )
-EPISODES_THERE = _there("Episodic") + _rows("uuid: uuid, ours: ours")
-FACTS_THERE = (
-    "UNWIND $uuids AS uuid MATCH (s)-[e:RELATES_TO]->(o) USING INDEX SEEK e:RELATES_TO(uuid) WHERE e.uuid = uuid "
+EXISTING_EPISODES = _existing("Episodic") + _rows("uuid: uuid, ours: ours")
+EXISTING_FACTS = (
+    "UNWIND $uuids AS uuid MATCH (s)-[e:RELATES_TO]->(o) USING INDEX SEEK e:RELATES_TO(uuid) "
+    "WHERE e.uuid = uuid "
     "WITH s, e, o, uuid, coalesce(e.group_id, '') = $group_id AS ours "
     + _rows(
         f"uuid: uuid, ours: ours, subject: {_if_ours('s.uuid')}, object: {_if_ours('o.uuid')}, "
@@ -216,8 +236,12 @@ OWN_EPISODES = f"{_by_uuid('Episodic')} RETURN count(*) AS found"
 
 
 def _data(times: tuple[str, ...]) -> str:
-    """Return ``data``, a row's properties, from ISO texts of times, which are sent ten times faster."""
-    return f"data{{.*, {', '.join(f'{name}: datetime(data.{name})' for name in times)}}}"
+    """Return the map ``data``, a row's properties, with its ISO texts of times as times.
+
+    The driver sends texts ten times faster than times.
+    """
+    entries = ", ".join(f"{name}: datetime(data.{name})" for name in times)
+    return f"data{{.*, {entries}}}"
 
 
 def _save(label: str, times: tuple[str, ...]) -> str:
@@ -242,10 +266,10 @@ _OWN_FACT = (
 
 
 def _columns(joined: str, row: str) -> str:
-    """Return the beginning that makes each ``row`` out of columns, some of them one text with commas between.
+    """Return the beginning of a statement that builds ``row`` from columns, for each index ``i``.
 
-    The driver spends a microsecond on each value and each key: a fact's row is thirty, and four
-    this way.
+    Each parameter named in ``joined`` is a column as one text, separated by commas. The driver
+    spends 1 µs on each value and key: 30 µs for a fact as a row, 4 µs this way.
     """
     lists = ", ".join(f"split(${name}, ',') AS {name}" for name in joined.split())
     return f"WITH {lists} UNWIND range(0, size(ids) - 1) AS i WITH {{{row}}} AS row "
@@ -253,15 +277,16 @@ def _columns(joined: str, row: str) -> str:
 
 _NEW_FACTS = _columns(
     f"ids subjects objects episodes {' '.join(mapping.FACT_TIMES)}",
-    "uuid: ids[i], subject: subjects[i], object: objects[i], vector: $vectors[i], data: {name: $names[i], "
-    "fact: $facts[i], pps: $pps[i], episodes: [one IN split(episodes[i], ' ') WHERE one <> ''], "
+    "uuid: ids[i], subject: subjects[i], object: objects[i], vector: $vectors[i], "
+    "data: {name: $names[i], fact: $facts[i], pps: $pps[i], episodes: [one IN split(episodes[i], ' ') WHERE one <> ''], "
     + ", ".join(f"{name}: nullIf({name}[i], '')" for name in mapping.FACT_TIMES)
     + "}",
 )
 CREATE_FACTS = (
     f"{_NEW_FACTS} {_PAIR_OF_ROW.format(first='Entity')} "
     "CREATE (s)-[e:RELATES_TO {uuid: row.uuid, group_id: $group_id}]->(o) "
-    f"WITH e, row, row.data AS data SET e += {_data(mapping.FACT_TIMES)} WITH e, row WHERE row.vector IS NOT NULL "
+    f"WITH e, row, row.data AS data SET e += {_data(mapping.FACT_TIMES)} "
+    "WITH e, row WHERE row.vector IS NOT NULL "
     f"CALL db.create.setRelationshipVectorProperty(e, 'fact_embedding', {_VECTOR})"
 )
 MOVE_FACTS = (
@@ -272,7 +297,10 @@ MOVE_FACTS = (
 UPDATE_FACTS = (
     f"UNWIND $rows AS row {_OWN_FACT} WITH e, row.data AS data SET e += {_data(mapping.FACT_TIMES)}"
 )
-SET_FACT_VECTORS = f"UNWIND $rows AS row {_OWN_FACT} CALL db.create.setRelationshipVectorProperty(e, 'fact_embedding', {_VECTOR})"
+SET_FACT_VECTORS = (
+    f"UNWIND $rows AS row {_OWN_FACT} "
+    f"CALL db.create.setRelationshipVectorProperty(e, 'fact_embedding', {_VECTOR})"
+)
 
 SAVE_MENTIONS = (
     _columns("ids subjects objects", "uuid: ids[i], subject: subjects[i], object: objects[i]")
@@ -280,8 +308,9 @@ SAVE_MENTIONS = (
     "CREATE (s)-[:MENTIONS {uuid: row.uuid, group_id: $group_id, created_at: $now}]->(o)"
 )
 DELETE_MENTIONS = (
-    "UNWIND $rows AS row MATCH (n:Episodic) USING INDEX SEEK n:Episodic(uuid) WHERE n.uuid = row.episode AND "
-    "n.group_id = $group_id MATCH (n)-[e:MENTIONS]->(m:Entity) WHERE m.uuid = row.node AND e.group_id = $group_id "
+    "UNWIND $rows AS row MATCH (n:Episodic) USING INDEX SEEK n:Episodic(uuid) "
+    "WHERE n.uuid = row.episode AND n.group_id = $group_id "
+    "MATCH (n)-[e:MENTIONS]->(m:Entity) WHERE m.uuid = row.node AND e.group_id = $group_id "
     "DELETE e"
 )
 
@@ -303,4 +332,7 @@ CLEAR = (
         for label in _LABELS
     ),
 )
-"""Deletes edges first, so that a node has few left. Run each until it deletes nothing."""
+"""Delete everything of the group: run each until it deletes fewer than ``$limit``.
+
+Edges go first, so that nodes have few left.
+"""

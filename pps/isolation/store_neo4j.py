@@ -41,7 +41,7 @@ class Neo4jStore(Neo4jReads):
     async def save_nodes(self, nodes: Sequence[Node], vectors: Mapping[str, Vector]) -> None:
         async def work(transaction: Transaction) -> None:
             for batch in slices(_latest(nodes), _BATCH):
-                existing = await self._there(transaction, cypher.NODES_THERE, batch)
+                existing = await self._existing(transaction, cypher.EXISTING_NODES, batch)
                 rows = [
                     _node_row(node, existing.get(node.uuid))
                     | {"vector": _digits(vectors.get(node.uuid))}
@@ -56,7 +56,7 @@ class Neo4jStore(Neo4jReads):
             for batch in slices(_latest(facts), _BATCH):
                 nodes = [*(fact.subject for fact in batch), *(fact.object for fact in batch)]
                 await self._own(transaction, cypher.OWN_NODES, nodes)
-                existing = await self._there(transaction, cypher.FACTS_THERE, batch)
+                existing = await self._existing(transaction, cypher.EXISTING_FACTS, batch)
                 old = [
                     _fact_row(fact, existing[fact.uuid]) for fact in batch if fact.uuid in existing
                 ]
@@ -85,7 +85,7 @@ class Neo4jStore(Neo4jReads):
 
         async def work(transaction: Transaction) -> None:
             for batch in slices(_latest(nodes), _BATCH):
-                existing = await self._there(transaction, cypher.NODES_THERE, batch)
+                existing = await self._existing(transaction, cypher.EXISTING_NODES, batch)
                 rows = [
                     _stored_node_row(node, existing.get(node.uuid))
                     | {"vector": _digits(vectors.get(node.uuid))}
@@ -112,7 +112,7 @@ class Neo4jStore(Neo4jReads):
     async def save_episodes(self, episodes: Sequence[Episode]) -> None:
         async def work(transaction: Transaction) -> None:
             for batch in slices(_latest(episodes), _BATCH):
-                await self._there(transaction, cypher.EPISODES_THERE, batch)
+                await self._existing(transaction, cypher.EXISTING_EPISODES, batch)
                 rows = [
                     {"uuid": episode.uuid, "data": _as_text(mapping.episode_columns(episode))}
                     for episode in batch
@@ -156,7 +156,7 @@ class Neo4jStore(Neo4jReads):
         return await self._delete(cypher.DELETE_EPISODES, uuids)
 
     async def clear(self) -> None:
-        """Delete everything of the group, in transactions of some thousands; can be run again."""
+        """Delete everything of the group, some thousand items per transaction; can be repeated."""
         for statement in cypher.CLEAR:
             while await self._clear_some(statement):
                 pass
@@ -196,7 +196,7 @@ class Neo4jStore(Neo4jReads):
             except StoreConflict:
                 if attempt == _TRIES:
                     raise
-            await asyncio.sleep(_FIRST_DELAY_S * 2**attempt * random.uniform(0.5, 1.0))  # noqa: S311 - spreads tries
+            await asyncio.sleep(_FIRST_DELAY_S * 2**attempt * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
         raise AssertionError("the last try returns or raises")
 
     async def _run(self, transaction: Transaction, statement: str, **parameters: Any) -> Rows:
@@ -209,10 +209,10 @@ class Neo4jStore(Neo4jReads):
         if rows:
             await self._run(transaction, statement, rows=list(rows))
 
-    async def _there(
+    async def _existing(
         self, transaction: Transaction, statement: str, items: Sequence[_Item]
     ) -> dict[str, _Row]:
-        """Return the stored rows of the items' ids; NotFound when one is another group's."""
+        """Return uuid → the stored row of the items; NotFound if an id belongs to another group."""
         (record,) = await self._run(transaction, statement, uuids=[item.uuid for item in items])
         rows = readable(record["rows"])
         if not all(row["ours"] for row in rows):
@@ -220,7 +220,7 @@ class Neo4jStore(Neo4jReads):
         return {str(row["uuid"]): row for row in rows}
 
     async def _own(self, transaction: Transaction, statement: str, uuids: Iterable[str]) -> None:
-        """Raise NotFound unless every id is the group's."""
+        """Raise NotFound unless every id belongs to the group."""
         for batch in slices(list(dict.fromkeys(uuids)), _BATCH):
             (row,) = await self._run(transaction, statement, uuids=list(batch))
             if row["found"] != len(batch):
@@ -286,7 +286,7 @@ def _as_properties(attributes: Mapping[str, JSON]) -> _Row:
 
 
 def _fact_columns(facts: Sequence[Fact], vectors: Mapping[str, Vector]) -> dict[str, Any]:
-    """Return new facts by columns, as ``CREATE_FACTS`` takes them."""
+    """Return new facts as the columns that ``CREATE_FACTS`` takes."""
     times = [mapping.fact_times(fact) for fact in facts]
     return {
         "ids": mapping.joined([fact.uuid for fact in facts]),
