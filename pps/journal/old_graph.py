@@ -1,9 +1,9 @@
-"""The graph file that an earlier PPS left in a memory's folder, and the copies of its upgrade.
+"""The graph file of an earlier PPS in a memory's folder, and the copies that upgrades make.
 
-Until its upgrade the graph of a memory lies in a file of its own: ``graph.lbug`` (LadybugDB), or
-``graph.db`` (the SQL tables before they moved into ``memory.db``). Afterwards the file lies in a
-copy only: a folder ``before-upgrade-TIME`` with ``memory.db`` as it was. The copy holds what the
-memory held, so whoever erases something erases the copy.
+Before the upgrade the graph of a memory is in a file of its own: ``graph.lbug`` (LadybugDB), or
+``graph.db`` (the SQL tables before they moved into ``memory.db``). The upgrade leaves it in a copy
+only: a folder ``before-upgrade-TIME``, with ``memory.db`` as it was. The copy holds text of the
+memory, so erasing something from the memory also erases the copy.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ LADYBUG: Final = "graph.lbug"
 SQL: Final = "graph.db"
 OLD_GRAPHS: Final = (LADYBUG, SQL)
 MARK: Final = "graph upgrade"
-"""Key of ``meta``: set in the transaction that brings the graph into ``memory.db``."""
+"""Key in ``meta``, set by the transaction that moves the graph into ``memory.db``."""
 COPY_KEPT: Final = timedelta(days=30)
 _COPY = "before-upgrade-"
 _PART = ".part"
@@ -41,8 +41,8 @@ class Copy:
 
     Attributes:
         path: Its folder.
-        made_at: When it was begun.
-        is_whole: False while it is being made, and of one whose making was cut short.
+        made_at: Time at which the copying began.
+        is_whole: False while it is being made, and after an interruption.
     """
 
     path: Path
@@ -59,19 +59,19 @@ class Copy:
 
 
 def waiting(data: Path, group: str, name: str) -> Path | None:
-    """Return the graph file that must still be brought into ``memory.db``; None for none. Blocks.
+    """Return the graph file that waits for its upgrade; None if there is none. Blocks.
 
-    A file beside tables that hold a graph already is not waiting: an upgrade that was killed at its
-    end left it, or somebody put it there.
+    If ``memory.db`` already holds a graph, a graph file beside it does not wait: an upgrade that
+    was killed at its end left it, or somebody put it there.
 
     Args:
-        data: The folder with ``memory.db``, which nobody changes meanwhile.
-        group: Whose it must be.
-        name: The entity's, for errors.
+        data: The folder with ``memory.db``; nobody may change it meanwhile.
+        group: The group that must own ``memory.db``.
+        name: The entity's name, for errors.
 
     Raises:
         IsolationError: ``memory.db`` belongs to another group.
-        StoreError: Two such files lie there.
+        StoreError: Both ``graph.lbug`` and ``graph.db`` exist.
         StoreConflict, StoreUnavailable: ``memory.db`` cannot be read.
     """
     files = [data / old for old in OLD_GRAPHS if (data / old).is_file()]
@@ -79,13 +79,14 @@ def waiting(data: Path, group: str, name: str) -> Path | None:
         return None
     if len(files) > 1:
         raise StoreError(
-            f"{name}: {LADYBUG} and {SQL} both lie in {data}, so it is unknown which is its graph; move the other away"
+            f"{name}: {LADYBUG} and {SQL} both lie in {data}, so it is unknown which is its graph; "
+            "move the other away"
         )
     return files[0]
 
 
 def is_upgraded(memory: Path) -> bool:
-    """Tell whether an upgrade brought a graph into a ``memory.db``."""
+    """Return whether an upgrade moved a graph into this ``memory.db``."""
     if not _has_bytes(memory):
         return False
     with mapping_errors(memory), closing(open_untouched(memory)) as db:
@@ -97,7 +98,7 @@ def _holds_graph(memory: Path, group: str) -> bool:
         return False
     with mapping_errors(memory), closing(open_untouched(memory)) as db:
         if db.execute("PRAGMA application_id").fetchone() != (APPLICATION_ID,):
-            return False  # opening it says what is wrong
+            return False  # opening the memory raises the error
         tables = {
             row[0] for row in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
         }
@@ -110,26 +111,30 @@ def _holds_graph(memory: Path, group: str) -> bool:
 
 
 def check_readable(file: Path, name: str) -> None:
-    """Raise ConfigError where a graph file needs a library that is not installed."""
+    """Raise ConfigError if the library that reads this graph file is not installed."""
     if file.name == LADYBUG and importlib.util.find_spec("ladybug") is None:
         raise ConfigError(
-            f"{name}: its graph lies in {LADYBUG}, which an earlier PPS wrote. Install what reads it (`scripts/setup "
-            f"migrate`, or `pip install 'pps[migrate]'`), then run `pps upgrade {name}`; nothing was opened or changed"
+            f"{name}: its graph lies in {LADYBUG}, which an earlier PPS wrote. Install the extra "
+            "`migrate` (`scripts/setup migrate`, or `pip install 'pps[migrate]'`), "
+            f"then run `pps upgrade {name}`; nothing was opened or changed"
         )
 
 
 def old_files(data: Path) -> list[Path]:
-    """Return the graph files of an earlier PPS in a folder, with their logs and locks."""
+    """Return the graph files of an earlier PPS in a folder, including logs and locks."""
     return sorted(file for old in OLD_GRAPHS for file in data.glob(f"{old}*") if file.is_file())
 
 
 def remove_old_files(data: Path) -> None:
-    """Remove graph files of an earlier PPS, with logs and locks. StoreError when one stays."""
+    """Remove the graph files of an earlier PPS, including logs and locks.
+
+    Raises:
+        StoreError: A file cannot be removed.
+    """
     try:
         files = old_files(data)
-        for file in sorted(
-            files, key=lambda file: file.name in OLD_GRAPHS
-        ):  # last: it tells that there are others
+        # The graph itself goes last: while it exists, the next call finds the others.
+        for file in sorted(files, key=lambda file: file.name in OLD_GRAPHS):
             file.unlink(missing_ok=True)
         if files:
             sync_folder(data)
@@ -145,14 +150,17 @@ def files_to_copy(data: Path) -> list[Path]:
 
 
 def new_copy_folder(data: Path, at: datetime) -> Path:
-    """Make the folder, mode 0700, in which a copy is made; ``finish_copy`` makes it one."""
+    """Create the folder of an unfinished copy, mode 0700; ``finish_copy`` gives it its name."""
     folder = data / f"{_COPY}{at.astimezone(UTC):%Y%m%dT%H%M%S%f}Z{_PART}"
     folder.mkdir(mode=0o700)
     return folder
 
 
 def finish_copy(part: Path) -> Path:
-    """Name a copy whose files are all on disk, remove earlier copies; return its folder."""
+    """Give a complete copy its final name, remove earlier copies, and return its folder.
+
+    All files of the copy must be on disk.
+    """
     sync_folder(part)
     whole = part.with_name(part.name.removesuffix(_PART))
     part.rename(whole)
@@ -164,19 +172,22 @@ def finish_copy(part: Path) -> Path:
 
 
 def copies(data: Path) -> list[Copy]:
-    """Return the copies from before upgrades in a folder, oldest first, with unfinished ones."""
+    """Return the copies from before upgrades in a folder, also unfinished ones, oldest first."""
     copies: list[Copy] = []
     for path in sorted(data.glob(f"{_COPY}*")):
-        if path.is_dir() and not path.is_symlink() and (match := _COPY_NAME.fullmatch(path.name)):
-            made_at = datetime.strptime(match[1], "%Y%m%dT%H%M%S").replace(tzinfo=UTC)
-            copies.append(Copy(path, made_at, not path.name.endswith(_PART)))
+        match = _COPY_NAME.fullmatch(path.name)
+        if match is None or not path.is_dir() or path.is_symlink():
+            continue
+        made_at = datetime.strptime(match[1], "%Y%m%dT%H%M%S").replace(tzinfo=UTC)
+        copies.append(Copy(path, made_at, not path.name.endswith(_PART)))
     return copies
 
 
 def drop_copies(data: Path, *, made_before: datetime | None = None) -> list[Copy]:
-    """Erase the copies from before upgrades, or those made before a time; return them. Blocks.
+    """Remove the copies from before upgrades, or those made before a time; return them. Blocks.
 
-    StoreError: One cannot be removed whole; the next call goes on.
+    Raises:
+        StoreError: A copy cannot be removed completely; the next call continues.
     """
     dropped = [copy for copy in copies(data) if made_before is None or copy.made_at < made_before]
     for copy in dropped:
@@ -185,7 +196,7 @@ def drop_copies(data: Path, *, made_before: datetime | None = None) -> list[Copy
 
 
 def drop_all_of_old(data: Path) -> None:
-    """Erase the copies and old graph files. Blocks; StoreError when one stays."""
+    """Remove all copies and old graph files. Blocks; StoreError if one cannot be removed."""
     drop_copies(data)
     remove_old_files(data)
 
@@ -201,7 +212,7 @@ def _remove(folder: Path) -> None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Wait until the names in a folder are on disk."""
+    """Wait until the folder's entries (names of files) are on disk."""
     handle = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -210,7 +221,7 @@ def sync_folder(folder: Path) -> None:
 
 
 def mark_text(source: str, copy: Path, counts: Mapping[str, int], left_out: int) -> str:
-    """Return what ``MARK`` says of an upgrade."""
+    """Return the value of ``MARK`` for an upgrade, as JSON."""
     return json.dumps(
         {"from": source, "copy": copy.name, "rows": dict(counts), "left_out": left_out}
     )

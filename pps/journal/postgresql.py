@@ -778,7 +778,7 @@ class PostgresReaders(Readers):
             self._database.threads, self._database.read, self._group, work
         )
 
-    async def _look_up(self, work: Work[T], asked: int) -> T:
+    async def _look_up(self, work: Work[T], rows: int) -> T:
         return await self._read(work)  # a round trip to the server: always in a thread
 
     async def _mark(self) -> int:

@@ -1,4 +1,4 @@
-"""Statements of the journal as PostgreSQL takes them: parameters by number, and the few phrases that differ."""
+"""Translates the journal's statements from SQLite to PostgreSQL: parameters and a few phrases."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _PHRASES: Final = (
     (re.compile(rf"\b({_SQLITE_FUNCTIONS})\("), r"sqlite_\1("),
     (re.compile(r"\bgroup_concat\("), "string_agg("),
     (re.compile(r"\bIS \?"), "IS NOT DISTINCT FROM ?"),
-    # What tells SQLite's planner in which order to join, and which index not to use.
+    # Hints for SQLite's planner: the order of a join, and an index not to use.
     (re.compile(r"\bCROSS JOIN (\w+ AS \w+ ON)\b"), r"JOIN \1"),
     (re.compile(r"(?<![\w)?])\+(?=[A-Za-z_])"), ""),
 )
@@ -33,10 +33,10 @@ class Statement:
     """A statement with parameters ``$1``, ``$2``, ….
 
     Attributes:
-        text: What is sent.
-        parameters: For each number the place (from 0) or the name of its value.
-        has_rows: It returns rows.
-        table: The table whose rows it changes; empty where it changes none.
+        text: The SQL for PostgreSQL.
+        parameters: For each parameter, the index (from 0) or the name of its value.
+        has_rows: Whether it returns rows.
+        table: The table whose rows it changes; empty if it changes none.
     """
 
     text: str
@@ -45,7 +45,7 @@ class Statement:
     table: str
 
     def arguments(self, values: Sequence[Value] | Mapping[str, Value]) -> list[Any]:
-        """Return the values in the order of the numbers."""
+        """Return the values in the order of the parameters."""
         if isinstance(values, Mapping):
             return [values[str(name)] for name in self.parameters]
         return [values[int(place)] for place in self.parameters]
@@ -53,7 +53,7 @@ class Statement:
 
 @lru_cache(maxsize=2_048)
 def translated(statement: str) -> Statement:
-    """Return a statement of the journal for PostgreSQL. Quoted text in it stays as it is."""
+    """Translate a statement of the journal for PostgreSQL. Parameters in quotes stay text."""
     text = statement
     for phrase, replacement in _PHRASES:
         text = phrase.sub(replacement, text)
@@ -82,6 +82,6 @@ def translated(statement: str) -> Statement:
 
 
 def _with_group(match: re.Match[str]) -> str:
-    """Put the group into the columns of a conflict: it is part of every key."""
+    """Add the group to the columns of ``ON CONFLICT``: it is part of every key."""
     columns = match[1]
     return match[0] if re.search(r"\bgrp\b", columns) else f"ON CONFLICT (grp, {columns})"

@@ -1,4 +1,4 @@
-"""Connections that read, and functions over a connection as methods of a store."""
+"""Reading connections, and ``Store``, whose methods are functions over a connection."""
 
 from __future__ import annotations
 
@@ -27,16 +27,17 @@ T = TypeVar("T")
 
 
 READERS = 2
-"""Threads of one file with their connections; made when first needed, like that of look-ups."""
+"""Reading threads of one file, each with a connection that is opened when first needed."""
 
 FEW = 128
-"""Most rows by key that a look-up reads without a thread: 1 ms for a hundred outlines."""
+"""Maximum rows that a look-up reads by key without a thread: 1 ms for a hundred outlines."""
 
 
 class Readers(ABC):
-    """Runs reads beside the writer: each sees one snapshot of all that was acknowledged before it.
+    """Runs reads concurrently with the writer.
 
-    Within ``Writer.transaction`` a task reads what it wrote there.
+    Each read sees one snapshot with all writes that were acknowledged before it. Within
+    ``Writer.transaction`` a task also sees its own uncommitted writes.
     """
 
     def __init__(self, writer: Writer | None) -> None:
@@ -44,24 +45,31 @@ class Readers(ABC):
         self._marks = itertools.count(-1, -1)
 
     async def read(self, work: Work[T]) -> T:
-        """Run ``work``, which writes nothing, on one snapshot and return its result."""
-        if held := self._held():
+        """Run ``work``, which must not write, on one snapshot and return its result."""
+        held = self._held()
+        if held is not None:
             return await held.step(work)
         return await self._read(work)
 
-    async def look_up(self, work: Work[T], asked: int) -> T:
-        """Read a number of rows (``asked``) by key, without a thread where that is quicker."""
-        if held := self._held():
+    async def look_up(self, work: Work[T], rows: int) -> T:
+        """Do the same for ``work`` that reads up to ``rows`` rows by key.
+
+        A few rows are read without a thread, which is faster.
+        """
+        held = self._held()
+        if held is not None:
             return await held.step(work)
-        return await self._look_up(work, asked)
+        return await self._look_up(work, rows)
 
     async def mark(self) -> int:
-        """Return a number that is another one whenever anything was written since, by whomever.
+        """Return a number that changes with every write, also by other processes; for caches.
 
-        Within a transaction that is held no two are the same: nothing that was read there is to be
-        kept.
+        Within a held transaction each call returns another number, so that uncommitted reads are
+        not cached.
         """
-        return next(self._marks) if self._held() else await self._mark()
+        if self._held() is not None:
+            return next(self._marks)
+        return await self._mark()
 
     def _held(self) -> HeldTransaction | None:
         return self._writer.held if self._writer is not None else None
@@ -71,22 +79,24 @@ class Readers(ABC):
         """Run ``work`` on a connection that cannot write."""
 
     @abstractmethod
-    async def _look_up(self, work: Work[T], asked: int) -> T: ...
+    async def _look_up(self, work: Work[T], rows: int) -> T: ...
 
     @abstractmethod
     async def _mark(self) -> int: ...
 
     @abstractmethod
     def close(self) -> None:
-        """Let running reads end, then give threads and connections back. Blocks."""
+        """Wait for running reads, then end the threads and close the connections. Blocks."""
 
 
 class SqliteReaders(Readers):
-    """Reads one file with threads of its own, and few rows at once.
+    """Reads one file: in its own threads, and a few rows by key without a thread.
 
     Args:
-        writer: The file's own: a task that holds a transaction of it reads there. None where nobody
-            does.
+        path: The file.
+        index: Where the log's index is, see ``db.prepare_file``.
+        writer: The file's writer; a task that holds a transaction reads in it. None if there is no
+            writer.
     """
 
     def __init__(self, path: Path, index: LogIndex = "file", writer: Writer | None = None) -> None:
@@ -97,22 +107,21 @@ class SqliteReaders(Readers):
         self._idle: queue.SimpleQueue[sqlite3.Connection] = queue.SimpleQueue()
         self._gate = threading.Lock()
         self._closed = False
-        self._looking = threading.Lock()
-        self._looks: sqlite3.Connection | None = None
+        self._look_up_lock = threading.Lock()
+        self._look_up_connection: sqlite3.Connection | None = None
 
     async def _read(self, work: Work[T]) -> T:
         return await asyncio.wrap_future(self._submit(work))
 
-    async def _look_up(self, work: Work[T], asked: int) -> T:
-        """Look up at once where few rows are asked for.
+    async def _look_up(self, work: Work[T], rows: int) -> T:
+        """Read up to ``FEW`` rows on the calling thread.
 
-        Handing so little to a thread takes longer than doing it: both threads then wait for the
-        interpreter, and with sqlite3 they change places at every row. A file that is locked is
-        waited for in a thread.
+        A thread would take longer than the read: both threads compete for the interpreter, and
+        sqlite3 lets them switch at every row. If the file is locked, a thread waits for it.
         """
-        if asked <= FEW:
+        if rows <= FEW:
             with contextlib.suppress(StoreConflict):
-                return self._look(work)
+                return self._look_up_here(work)
         return await self._read(work)
 
     async def _mark(self) -> int:
@@ -122,23 +131,23 @@ class SqliteReaders(Readers):
         )
 
     def close(self) -> None:
-        """Let running reads end, then give threads and connections back. Blocks."""
+        """Wait for running reads, then end the threads and close the connections. Blocks."""
         with self._gate:
             self._closed = True
         self._threads.shutdown(wait=True)
         while not self._idle.empty():
             self._idle.get().close()
-        with self._looking:
-            if self._looks:
-                self._looks.close()
+        with self._look_up_lock:
+            if self._look_up_connection is not None:
+                self._look_up_connection.close()
 
-    def _look(self, work: Work[T]) -> T:
-        with self._looking, mapping_errors(self._path):
+    def _look_up_here(self, work: Work[T]) -> T:
+        with self._look_up_lock, mapping_errors(self._path):
             self._refuse_when_closed()
-            if self._looks is None:
-                self._looks = open_reader(self._path, self._index)
-                self._looks.execute("PRAGMA busy_timeout = 0")
-            return _in_snapshot(self._looks, work)
+            if self._look_up_connection is None:
+                self._look_up_connection = open_reader(self._path, self._index)
+                self._look_up_connection.execute("PRAGMA busy_timeout = 0")
+            return _in_snapshot(self._look_up_connection, work)
 
     def _submit(self, work: Work[T]) -> Future[T]:
         with self._gate:
@@ -174,12 +183,12 @@ def _in_snapshot(connection: sqlite3.Connection, work: Work[T]) -> T:
 
 
 class Store:
-    """A part of one memory. Its methods are functions of this package over a connection.
+    """Tables of one memory. Its methods are functions of this package over a connection.
 
-    Every method raises StoreConflict when another process keeps the file locked, StoreUnavailable
-    when it is closed or the disk is full, and StoreError when the file is damaged; writes that
-    raise have changed nothing. Whatever a method has returned from is on disk, and reads see every
-    write that was acknowledged before they began.
+    Every method raises StoreConflict if another process locks the file, StoreUnavailable if the
+    store is closed or the disk is full, and StoreError if the file is damaged. A write that raises
+    has changed nothing. A write that returned is on disk, and reads see every write that returned
+    before they began.
     """
 
     def __init__(self, writer: Writer, readers: Readers) -> None:
@@ -187,30 +196,33 @@ class Store:
         self._readers = readers
 
     async def read(self, work: Callable[[Connection], T]) -> T:
-        """Run ``work``, which writes nothing, on one snapshot."""
+        """Run ``work``, which must not write, on one snapshot."""
         return await self._readers.read(work)
 
     async def select(self, statement: str, *values: str | int | float) -> list[Any]:
         """Return the rows of one statement."""
         return await self.read(lambda db: db.execute(statement, values).fetchall())
 
-    async def look_up(self, work: Callable[[Connection], T], asked: int) -> T:
-        """Do what ``read`` does, at once where few rows are asked for by key."""
-        return await self._readers.look_up(work, asked)
+    async def look_up(self, work: Callable[[Connection], T], rows: int) -> T:
+        """Do what ``read`` does, without a thread for few ``rows`` by key."""
+        return await self._readers.look_up(work, rows)
 
     async def write(self, work: Callable[[Connection], T], *, secure: bool = False) -> T:
-        """Run ``work`` in one transaction; an exception undoes it. ``secure`` as ``Writer.write``."""
+        """Run ``work`` in one transaction; an exception undoes it.
+
+        ``secure`` as in ``Writer.write``.
+        """
         return await self._writer.write(work, secure=secure)
 
     def transaction(self) -> AbstractAsyncContextManager[None]:
-        """Let all that a block reads and writes be one transaction; see ``Writer.transaction``."""
+        """Make all reads and writes of a block one transaction; see ``Writer.transaction``."""
         return self._writer.transaction()
 
 
 def reads(
     work: Callable[Concatenate[Connection, P], T],
 ) -> Callable[Concatenate[Store, P], Coroutine[Any, Any, T]]:
-    """Return a function that reads as a store's method."""
+    """Make a store's method of a function that reads."""
 
     @wraps(work)
     async def method(store: Store, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -222,7 +234,7 @@ def reads(
 def looks_up(
     work: Callable[[Connection, Sequence[str]], T],
 ) -> Callable[[Store, Sequence[str]], Coroutine[Any, Any, T]]:
-    """Return a function that reads rows by their keys as a store's method."""
+    """Make a store's method of a function that reads rows by their keys."""
 
     @wraps(work)
     async def method(store: Store, keys: Sequence[str]) -> T:
@@ -234,7 +246,7 @@ def looks_up(
 def writes(
     work: Callable[Concatenate[Connection, P], T], *, secure: bool = False
 ) -> Callable[Concatenate[Store, P], Coroutine[Any, Any, T]]:
-    """Return a function that writes as a store's method, one transaction a call."""
+    """Make a store's method of a function that writes; each call is one transaction."""
 
     @wraps(work)
     async def method(store: Store, *args: P.args, **kwargs: P.kwargs) -> T:
