@@ -21,11 +21,11 @@ _Work = Callable[[neo4j_schema.Runs], Awaitable[tuple[neo4j_schema.Index, ...]]]
 
 
 class Neo4jPool:
-    """Connections to one Neo4j database; made by ``open_neo4j``, one for each process and event loop.
+    """Connections to one Neo4j database, for one event loop; made by ``open_neo4j``.
 
     Attributes:
-        address: Where it is, without the password.
-        version: What the server says of itself, such as ``5.26.30``.
+        address: The database and its user, without the password.
+        version: The server's version, such as ``5.26.30``.
     """
 
     def __init__(
@@ -37,14 +37,14 @@ class Neo4jPool:
         self.version = version
 
     def driver(self) -> PooledNeo4jDriver:
-        """Return the driver that Graphiti and the stores use, below the guard of each entity.
+        """Return the driver that the guarded driver of each entity wraps.
 
-        It is bound to no group and closes nothing; all entities may share it.
+        It is bound to no group and closes nothing, so all entities share it.
         """
         return self._driver
 
     async def missing(self) -> tuple[str, ...]:
-        """Return the indexes and constraints that are absent or not in use yet, in words; empty when sound.
+        """Return the indexes and constraints that are absent or not online, as text.
 
         Raises:
             StoreUnavailable: The server cannot be reached.
@@ -52,7 +52,7 @@ class Neo4jPool:
         return tuple(map(str, await _schema(self._client, self.address, neo4j_schema.missing)))
 
     async def check(self) -> None:
-        """Return when the server answers; raise StoreUnavailable when it does not."""
+        """Raise StoreUnavailable if the server does not answer."""
         await self._driver.execute_query("RETURN 1", routing_="r")
 
     async def close(self) -> None:
@@ -60,18 +60,18 @@ class Neo4jPool:
 
 
 async def open_neo4j(uri: str, user: str, password: str, database: str) -> Neo4jPool:
-    """Connect, make the indexes and constraints that are missing, and return the pool.
+    """Connect, create missing indexes and constraints, and return the pool.
 
     Args:
         uri: ``bolt://HOST:PORT`` or ``neo4j://HOST:PORT``; with ``+s`` for TLS.
-        user: Who signs in.
-        password: With what; never kept in a message.
-        database: The one database that is used.
+        user: The user who signs in.
+        password: The user's password; never part of an error.
+        database: The database to use.
 
     Raises:
-        StoreUnavailable: Nothing answers there; safe to retry.
+        StoreUnavailable: The server does not answer; safe to retry.
         ConfigError: The address, the user, the password or the database is wrong; the server is
-            older than 5.26; or an index that keeps entities apart cannot be made.
+            older than 5.26; or an index that isolation depends on cannot be created.
     """
     address = Address(uri, user, database)
     _hush()
@@ -84,7 +84,7 @@ async def open_neo4j(uri: str, user: str, password: str, database: str) -> Neo4j
             connection_timeout=5.0,
             connection_acquisition_timeout=15.0,
             liveness_check_timeout=30.0,
-            max_transaction_retry_time=0.0,  # ``again`` does it, without a line of log for each try
+            max_transaction_retry_time=0.0,  # ``again`` retries, without logging each try
             notifications_min_severity=NotificationMinimumSeverity.OFF,
             telemetry_disabled=True,
             user_agent="pps",
@@ -99,7 +99,7 @@ async def open_neo4j(uri: str, user: str, password: str, database: str) -> Neo4j
 
 
 def _hush() -> None:
-    """Keep the library from logging what it raises as well; a level that somebody chose stays."""
+    """Keep the library from logging errors that it also raises, unless its level is set."""
     library = logging.getLogger("neo4j")
     if library.level == logging.NOTSET:
         library.setLevel(logging.CRITICAL)
@@ -129,6 +129,7 @@ def _refuse_without(absent: tuple[neo4j_schema.Index, ...], address: Address) ->
     needed = [str(index) for index in absent if index.keeps_apart]
     if needed:
         raise ConfigError(
-            f"Neo4j at {address.uri} cannot keep entities apart, because data of another program are in the way of: "
-            f"{'; '.join(needed)}. Remove what is there twice, or give PPS a server of its own"
+            f"Neo4j at {address.uri} cannot keep entities apart, "
+            f"because data of another program are in the way of: {'; '.join(needed)}. "
+            "Remove what is there twice, or give PPS a server of its own"
         )

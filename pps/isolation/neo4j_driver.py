@@ -61,7 +61,7 @@ class _QueryRunner(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Where a Neo4j is and as whom it is used; what an error message may say of it."""
+    """A Neo4j database and the user of it, without the password; errors may show all of it."""
 
     uri: str
     user: str
@@ -90,7 +90,8 @@ def mapped(error: Exception, address: Address) -> PPSError:
         )
     if isinstance(error, _AWAY):
         return StoreUnavailable(
-            f"Neo4j at {address.uri} cannot be reached: start it (scripts/neo4j start) or check NEO4J_URI"
+            f"Neo4j at {address.uri} cannot be reached: "
+            "start it (scripts/neo4j start) or check NEO4J_URI"
         )
     if isinstance(error, ConfigurationError):
         return ConfigError(
@@ -105,7 +106,7 @@ def mapped(error: Exception, address: Address) -> PPSError:
 
 @contextmanager
 def mapping(address: Address) -> Generator[None]:
-    """Map what the library raises inside the block; all else passes."""
+    """Raise the library's errors inside the block as ``PPSError``; others pass through."""
     try:
         yield
     except (DriverError, Neo4jError) as error:
@@ -114,7 +115,10 @@ def mapping(address: Address) -> Generator[None]:
 
 @contextmanager
 def fitting() -> Generator[None]:
-    """Map what the library raises for a parameter that it cannot send; nothing but a statement goes inside."""
+    """Raise StoreError for a parameter that the library cannot send.
+
+    The block may only run a statement: every ValueError or TypeError in it is taken for that.
+    """
     try:
         yield
     except _UNFIT as error:
@@ -124,10 +128,10 @@ def fitting() -> Generator[None]:
 
 
 async def again(work: Callable[[], Awaitable[_T]], address: Address) -> _T:
-    """Run a unit of work, again when it lost against another transaction; map what is left.
+    """Run work; retry it when it conflicts with another transaction. Raises ``PPSError``.
 
-    Deadlocks and the like are tried six times within about a second; a server that is away twice,
-    since the first connection after its restart is a stale one.
+    Deadlocks and the like: up to six tries within about a second. An unreachable server: two tries,
+    because the first connection after its restart is stale.
     """
     for tries, delay_s in enumerate((*_DELAYS_S, 0.0), start=1):
         try:
@@ -136,16 +140,15 @@ async def again(work: Callable[[], Awaitable[_T]], address: Address) -> _T:
             last = tries > (_TRIES_WHEN_AWAY - 1 if isinstance(error, _AWAY) else len(_DELAYS_S))
             if last or not error.is_retryable():
                 raise mapped(error, address) from error
-        await asyncio.sleep(delay_s * random.uniform(0.5, 1.5))  # noqa: S311 - spreads tries; guards nothing
+        await asyncio.sleep(delay_s * random.uniform(0.5, 1.5))  # noqa: S311 - jitter
     raise AssertionError("the last try returns or raises")
 
 
 class PooledNeo4jDriver(Neo4jDriver):
-    """Graphiti's driver for Neo4j on a pool that somebody else opened and closes; made by ``driver_on``.
+    """Graphiti's Neo4j driver on a shared pool, which it does not close; made by ``driver_on``.
 
-    Rows are plain dictionaries. Statements that lost a deadlock are tried again. The schema belongs
-    to the pool: ``build_indices_and_constraints`` does nothing, since all that Graphiti needs is
-    there once a pool is open.
+    Rows are plain dictionaries. Statements that lose a deadlock are retried. The pool creates the
+    schema when it is opened, so ``build_indices_and_constraints`` does nothing.
     """
 
     address: Address
@@ -153,8 +156,7 @@ class PooledNeo4jDriver(Neo4jDriver):
     async def execute_query(self, cypher_query_: str, /, **kwargs: Any) -> tuple[Rows, Any, Any]:  # pyright: ignore[reportIncompatibleMethodOverride] - plain rows, as the other store gives them
         """Run one statement in a transaction of its own; return rows, summary and column names.
 
-        One that only reads (``routing_="r"``) is sent without a begin and a commit around it: once
-        to the server and back in place of twice.
+        A read (``routing_="r"``) is sent without BEGIN and COMMIT: one round trip instead of two.
         """
         parameters = _merged(kwargs)
         reads = parameters.pop("routing_", None) == "r"
@@ -203,10 +205,10 @@ class PooledNeo4jDriver(Neo4jDriver):
 
 
 async def driver_on(pool: AsyncDriver, address: Address) -> PooledNeo4jDriver:
-    """Return a driver on a pool; it holds nothing of its own and needs no closing."""
+    """Return a driver on a pool; it owns no resource and need not be closed."""
     driver = PooledNeo4jDriver(address.uri, None, None, address.database)
-    # Graphiti's constructor opens a client, which is never used, and schedules its building of
-    # indexes, which is the method above that does nothing: both end here.
+    # Graphiti's constructor opens a client, which is never used, and schedules
+    # ``build_indices_and_constraints``, which does nothing: both end here.
     await driver.client.close()
     scheduled = cast("asyncio.Task[None] | None", getattr(driver, "_init_task", None))
     if scheduled:
@@ -256,7 +258,7 @@ class _Neo4jSession(GraphDriverSession):
 
 
 class _Unmapped:
-    """Keeps the library's errors inside ``execute_write``, so that it tries the whole again."""
+    """Passes the library's own errors on to ``execute_write``, which retries the function."""
 
     def __init__(self, inner: _QueryRunner) -> None:
         self._inner = inner
@@ -269,28 +271,30 @@ def _session(client: AsyncDriver, database: str, access: str = WRITE_ACCESS) -> 
     return client.session(  # pyright: ignore[reportUnknownMemberType] - its options are untyped
         database=database,
         default_access_mode=access,
-        bookmark_manager=client.execute_query_bookmark_manager,  # in a cluster, what was written is read
+        # In a cluster, reads see earlier writes.
+        bookmark_manager=client.execute_query_bookmark_manager,
     )
 
 
 class _Short(list[Any]):
-    """A list whose repr is its length: the library formats all parameters for its log."""
+    """A list with a short repr: the library formats all parameters for its log."""
 
     def __repr__(self) -> str:
         return f"<{len(self)} values>"
 
 
-async def _rows(way: _QueryRunner, query: str, parameters: dict[str, Any]) -> Rows:
+async def _rows(runner: _QueryRunner, query: str, parameters: dict[str, Any]) -> Rows:
     short = {
         name: _Short(cast("list[Any]", value)) if isinstance(value, list) else value
         for name, value in parameters.items()
     }
     with fitting():
-        result = await way.run(cast(LiteralString, query), short)
+        result = await runner.run(cast(LiteralString, query), short)
         return [dict(record) async for record in result]
 
 
 def _merged(kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Merge ``params=``, ``parameters=`` and keywords; keywords win, as in Neo4j's driver."""
     nested: dict[str, Any] = {
         **(kwargs.pop("params", None) or {}),
         **(kwargs.pop("parameters", None) or {}),

@@ -1,9 +1,12 @@
-"""The indexes and constraints of a Neo4j database that PPS uses: which ones, which are missing, making them.
+"""Lists and creates the indexes and constraints that PPS needs in a Neo4j database.
 
-They are Graphiti's own, with four changes. Its plain indexes on ``uuid`` are uniqueness constraints
-here (of the same names, so that stock Graphiti finds them and adds nothing): two entities can then
-never both create one id. Every label has a range index on ``group_id``. Pages and timelines of one
-group have an index that gives them in order. And the embeddings have vector indexes.
+They are Graphiti's own, with four changes:
+
+- Plain indexes on ``uuid`` become uniqueness constraints, so that two entities can never create the
+    same id. They keep their names, so that stock Graphiti finds them and adds nothing.
+- Every label has a range index on ``group_id``.
+- Pages and timelines of one group have an index that returns them in order.
+- The embeddings have vector indexes.
 """
 
 from __future__ import annotations
@@ -38,9 +41,11 @@ _VECTORS = (
     ("pps_entity_vectors", "NODE", "Entity", ("name_embedding",)),
     ("pps_relation_vectors", "RELATIONSHIP", "RELATES_TO", ("fact_embedding",)),
 )
-"""Of cosine similarity and of any dimension: each entity's vectors are of its own model. They know
-no groups, so that Graphiti and PPS compare the vectors of one group instead; Neo4j's own tools use
-them."""
+"""Vector indexes for cosine similarity, of any dimension, because each entity has its own embedder.
+
+An index cannot be restricted to a group, so Graphiti and PPS compare the vectors of one group
+instead and do not use them; they are for Neo4j's own tools.
+"""
 _SHOW = (
     "SHOW INDEXES YIELD name, state, type, entityType, labelsOrTypes, properties, owningConstraint"
 )
@@ -53,7 +58,7 @@ _MADE_MEANWHILE = (
 
 
 class Runs(Protocol):
-    """What runs a statement and returns its rows; Neo4j's own errors come through."""
+    """A function that runs a statement and returns its rows; Neo4j's errors pass through."""
 
     async def __call__(self, query: LiteralString) -> list[dict[str, Any]]:
         """Run one statement."""
@@ -62,7 +67,7 @@ class Runs(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """One index that must be there.
+    """A required index.
 
     Attributes:
         kind: ``unique`` (a constraint and its index), ``range``, ``fulltext`` or ``vector``.
@@ -80,11 +85,11 @@ class Index:
 
     @property
     def keeps_apart(self) -> bool:
-        """Tell whether the boundary between entities leans on it: ids that are unique, groups that are found."""
+        """Return whether isolation depends on it: unique ids, and look-ups by group."""
         return self.kind == "unique" or self.properties == ("group_id",)
 
     def statement(self) -> LiteralString:
-        """Return the statement that makes it; all of its parts are names of this module's or Graphiti's."""
+        """Return the statement that creates it, from names of this module or Graphiti only."""
         pattern = f"(x:{self.label})" if self.entity == "NODE" else f"()-[x:{self.label}]-()"
         properties = ", ".join(f"x.{name}" for name in self.properties)
         head = {
@@ -103,10 +108,10 @@ class Index:
 
 
 def wanted() -> tuple[Index, ...]:
-    """Return every index that PPS needs: Graphiti's, read from its own statements, and ours.
+    """Return every required index: Graphiti's, parsed from its statements, and PPS's own.
 
     Raises:
-        StoreError: Graphiti declares an index in a way that this version does not read.
+        StoreError: A statement of Graphiti cannot be parsed.
     """
     own = (*get_range_indices(GraphProvider.NEO4J), *get_fulltext_indices(GraphProvider.NEO4J))
     extra = (
@@ -121,15 +126,15 @@ def wanted() -> tuple[Index, ...]:
 
 
 async def missing(run: Runs) -> tuple[Index, ...]:
-    """Return the indexes that are absent or not in use yet; names do not count."""
+    """Return the required indexes that are absent or not online, whatever their names."""
     existing = {_shape(row) for row in await run(_SHOW) if row["state"] == "ONLINE"}
     return tuple(index for index in wanted() if not _exists(index, existing))
 
 
 async def ensure(run: Runs) -> tuple[Index, ...]:
-    """Make what is missing and wait until it is in use; return what could not be made.
+    """Create the missing indexes and wait until they are online; return those that failed.
 
-    A constraint cannot be made while the data break it (one uuid twice, left by other programs).
+    Creating a constraint fails if the data violate it (a uuid that another program used twice).
     """
     absent = await missing(run)
     if not absent:
@@ -146,7 +151,7 @@ async def _make(run: Runs, index: Index) -> None:
         if index.kind == "unique"
         else []
     )
-    for name in plain:  # stock Graphiti's index of the same shape is in the way of the constraint
+    for name in plain:  # stock Graphiti's index on the same property blocks the constraint
         await _quietly(
             run, cast(LiteralString, f"DROP INDEX `{name.replace('`', '``')}` IF EXISTS")
         )
@@ -165,10 +170,10 @@ async def _make(run: Runs, index: Index) -> None:
 
 
 async def _quietly(run: Runs, statement: LiteralString) -> None:
-    """Run a CREATE or a DROP; that another process did the same meanwhile is no error.
+    """Run a CREATE or DROP; ignore the error if another process did the same meanwhile.
 
-    While it makes the constraint, the constraint's own index looks like a plain one, and cannot be
-    dropped.
+    While another process creates the constraint, the constraint's index looks like a plain one but
+    cannot be dropped, which is ignored too.
     """
     try:
         await run(statement)
