@@ -16,22 +16,25 @@ from pps.core.log_context import request_id
 _log = logging.getLogger(__name__)
 
 BreachKind: TypeAlias = Literal["group", "id", "unbound", "row", "operation", "audit"]
-"""What was refused.
+"""Kinds of refused accesses.
 
-``group``: a parameter named another group, or none where one belongs. ``id``: an id of another
-group, or not an id. ``unbound``: a statement that names neither. ``row``: a row of another group came back.
-``operation``: a way round the boundary (another database, another group's driver, a change of the
-schema). ``audit``: what lies in the store joins two groups.
+- ``group``: a parameter names another group, or no group where one is required.
+- ``id``: an id belongs to another group, or is not an id.
+- ``unbound``: a statement names neither a group nor an id.
+- ``row``: a statement returned a row of another group.
+- ``operation``: an attempt to bypass the boundary (another database, another group's driver, a
+    change of the schema).
+- ``audit``: stored data connect two groups.
 """
 
 _present: ContextVar[list[BreachKind] | None] = ContextVar("pps_breaches", default=None)
 
 
 class IsolationCounters:
-    """Numbers of refused breaches by entity and kind. One object a process; counts only go up.
+    """Counts of refused accesses by entity and by kind; one object per process, never reset.
 
     Args:
-        level: The level at which each is logged; a run that attacks on purpose sets DEBUG.
+        level: Log level of each refusal; tests that attack on purpose use DEBUG.
     """
 
     def __init__(self, level: int = logging.ERROR) -> None:
@@ -41,24 +44,24 @@ class IsolationCounters:
 
     @property
     def total(self) -> int:
-        """Return all breaches refused so far."""
+        """The number of all refusals."""
         return self._by_kind.total()
 
     def by_kind(self) -> Mapping[BreachKind, int]:
-        """Return breaches by kind."""
+        """Return kind → number of refusals."""
         return dict(self._by_kind)
 
     def by_entity(self) -> Mapping[str, int]:
-        """Return breaches by the name of the entity whose call was refused."""
+        """Return name of the entity whose call was refused → number of refusals."""
         return dict(self._by_entity)
 
     def refuse(self, entity: EntityId, kind: BreachKind, why: str) -> IsolationError:
-        """Count and log one breach and return the error to raise.
+        """Count and log a refusal; return the error to raise.
 
         Args:
-            entity: The entity whose call was refused.
-            kind: What was refused.
-            why: One sentence that quotes neither memory nor an id.
+            entity: The entity whose call is refused.
+            kind: The kind of access.
+            why: One sentence, without text of a memory and without ids.
         """
         self._by_kind[kind] += 1
         self._by_entity[entity.name] += 1
@@ -71,10 +74,10 @@ class IsolationCounters:
 
 
 class NoBreach:
-    """A block that raises IsolationError if anything in it was refused, even if that was caught.
+    """A ``with`` block that raises IsolationError if anything in it was refused.
 
-    Graphiti catches every exception in some of its lookups and goes on with an empty answer. Tasks
-    that are started in the block belong to it.
+    Graphiti catches every exception in some of its look-ups and continues with an empty result;
+    this block raises nevertheless. Tasks that are started in the block count as part of it.
     """
 
     def __init__(self, entity: EntityId) -> None:

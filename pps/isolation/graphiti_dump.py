@@ -20,14 +20,16 @@ SCHEMES: Final = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
 _PAGE: Final = 1_000
 _NODE = (
     "MATCH (n:{label}) WHERE n.group_id = $group_id AND n.uuid > $after "
-    "RETURN n.uuid AS uuid, labels(n) AS labels, properties(n) AS properties ORDER BY uuid LIMIT $limit"
+    "RETURN n.uuid AS uuid, labels(n) AS labels, properties(n) AS properties "
+    "ORDER BY uuid LIMIT $limit"
 )
 _NODES: Final[LiteralString] = _NODE.replace("{label}", "Entity")
 _EPISODES: Final[LiteralString] = _NODE.replace("{label}", "Episodic")
 _EDGES: Final[LiteralString] = (
     "MATCH (s:Entity)-[e:RELATES_TO]->(o:Entity) WHERE e.group_id = $group_id AND e.uuid > $after "
     "AND s.group_id = $group_id AND o.group_id = $group_id "
-    "RETURN e.uuid AS uuid, s.uuid AS source_node_uuid, o.uuid AS target_node_uuid, properties(e) AS properties "
+    "RETURN e.uuid AS uuid, s.uuid AS source_node_uuid, o.uuid AS target_node_uuid, "
+    "properties(e) AS properties "
     "ORDER BY uuid LIMIT $limit"
 )
 _COLUMNS: Final = frozenset(
@@ -41,7 +43,7 @@ _COLUMNS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class GraphitiGroup:
-    """Where a group of stock Graphiti's lies: ``neo4j://HOST:PORT/DATABASE?group=NAME``."""
+    """Address of a group of stock Graphiti: ``neo4j://HOST:PORT/DATABASE?group=NAME``."""
 
     uri: str
     database: str
@@ -49,10 +51,11 @@ class GraphitiGroup:
 
     @classmethod
     def parse(cls, url: str) -> GraphitiGroup:
-        """Read an address. A database that is not named is ``neo4j``.
+        """Parse an address; the default database is ``neo4j``.
 
         Raises:
-            InvalidRequest: It is no such address, names a user, or a group that is an entity's.
+            InvalidRequest: The address is malformed, names a user, or names the group of an entity
+                of PPS.
         """
         parts = urlsplit(url)
         groups = parse_qs(parts.query).get("group", [])
@@ -69,12 +72,15 @@ class GraphitiGroup:
 
 
 async def dump_group(source: GraphitiGroup, user: str, password: str, file: Path) -> int:
-    """Write a group's nodes, facts and episodes to a new file of mode 0600; return how many there are.
+    """Write a group's nodes, facts and episodes to a new file of mode 0600.
+
+    Returns:
+        The number of nodes, facts and episodes.
 
     Raises:
-        StoreUnavailable: Nothing answers there.
+        StoreUnavailable: The server does not answer.
         ConfigError: The user, the password or the database is wrong.
-        InvalidRequest: The group has nothing.
+        InvalidRequest: The group is empty.
     """
     address = Address(source.uri, user, source.database)
     with mapping(address):
@@ -96,8 +102,8 @@ async def dump_group(source: GraphitiGroup, user: str, password: str, file: Path
     if not number:
         raise InvalidRequest("paths", f"the group {source.group!r} has nothing at {source.uri}")
     descriptor = os.open(file, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as opened:
-        json.dump(graph, opened, ensure_ascii=False, default=_plain)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as stream:
+        json.dump(graph, stream, ensure_ascii=False, default=_plain)
     return number
 
 

@@ -1,6 +1,6 @@
-"""Graphiti's clients for the six kinds of provider, each on an SDK client with our address, key and time-out.
+"""Graphiti's language-model clients for the six providers, with PPS's address, key and timeout.
 
-What a model took is what its provider says in each answer; nothing is estimated.
+Counts of tokens are those that the provider reports in each answer; nothing is estimated.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class TokensUsed:
     """Tokens of one model.
 
     Attributes:
-        requests: Answers that came, usable or not: the provider counts them all.
-        unmetered: Answers among them that did not say what they took.
+        requests: Number of answers, usable or not: the provider counts them all.
+        unmetered: Number of those that did not report their tokens.
     """
 
     requests: int = 0
@@ -52,10 +52,10 @@ class TokensUsed:
 
 @dataclass(slots=True)
 class TokenMeter:
-    """Reads the usage out of every successful answer of a provider's HTTP client.
+    """Adds up the usage that a provider reports in its successful HTTP responses.
 
     Attributes:
-        used: Tokens by model, as the answers name it, since they were last taken.
+        used: Model, as the responses name it → its tokens since the last ``take``.
     """
 
     used: dict[str, TokensUsed] = field(default_factory=dict[str, TokensUsed])
@@ -65,7 +65,7 @@ class TokenMeter:
         http.event_hooks = {**hooks, "response": [*hooks.get("response", []), self.look]}
 
     async def look(self, response: httpx.Response) -> None:
-        """Note what an answer says that it took; an answer that is none is passed over."""
+        """Add the usage of a response; without valid JSON it counts as unmetered."""
         if not response.is_success:
             return
         try:
@@ -76,14 +76,15 @@ class TokenMeter:
         self.used[model] = self.used.get(model, TokensUsed()) + used
 
     def take(self) -> dict[str, TokensUsed]:
-        """Return what was used by model since this was last asked, and begin at nothing again."""
-        taken, self.used = self.used, {}
+        """Return model → tokens used since the last call, and reset the counts."""
+        taken = self.used
+        self.used = {}
         return taken
 
 
 @dataclass(frozen=True, slots=True)
 class ProviderConnection:
-    """A client of Graphiti's, how to close the connections that it keeps, and what their answers say they took."""
+    """A client of Graphiti's, its HTTP client, the function that closes it, and its token meter."""
 
     client: LLMClient
     close: Callable[[], Awaitable[None]]
@@ -104,14 +105,17 @@ def connect(extractor: ExtractorModel) -> ProviderConnection:
 
 
 def _without_waits(client: LLMClient) -> None:
-    """Leave out the base class's retries, which wait for 5 to 120 s: the worker's queue tries again, and says so."""
+    """Disable the base class's retries, which wait for 5 to 120 s.
+
+    PPS's job queue retries instead, and reports it.
+    """
 
     async def once(*args: Any, model: str | None = None, **kwargs: Any) -> Any:
-        generate = cast(Any, client)._generate_response  # noqa: SLF001 - the library's step without its waits
+        generate = cast(Any, client)._generate_response  # noqa: SLF001 - the library's single try
         answer = await generate(*args, **kwargs, **({} if model is None else {"model": model}))
         return cast(Any, answer)[0] if isinstance(answer, tuple) else answer
 
-    setattr(client, "_generate_response_with_retry", once)  # noqa: B010 - a private name of the library
+    setattr(client, "_generate_response_with_retry", once)  # noqa: B010 - private in the library
 
 
 def _config(extractor: ExtractorModel) -> LLMConfig:
@@ -125,7 +129,7 @@ def _config(extractor: ExtractorModel) -> LLMConfig:
 
 
 def _options(extractor: ExtractorModel) -> dict[str, Any]:
-    """Return what three SDKs, which come from one generator, are made with."""
+    """Return the constructor's options of three SDKs, which come from one generator."""
     return {
         "api_key": extractor.api_key or _NO_KEY,
         "base_url": extractor.base_url or None,
@@ -163,7 +167,10 @@ def _anthropic(extractor: ExtractorModel) -> ProviderConnection:
 
 
 class _Anthropic:
-    """Anthropic's client as Graphiti's knows it: version 2 takes no temperature, and Graphiti's gives one."""
+    """Anthropic's client without the arguments that it does not know.
+
+    Graphiti passes a temperature, which version 2 of the SDK does not accept.
+    """
 
     def __init__(self, sdk: Any) -> None:
         self.messages = self
@@ -177,8 +184,7 @@ class _Anthropic:
 
 
 def _gemini(extractor: ExtractorModel) -> ProviderConnection:
-    # The library would take aiohttp or httpx2, whichever is there; its errors are mapped where it
-    # takes httpx.
+    # The library would use aiohttp or httpx2 if installed; PPS maps the errors of httpx only.
     http = httpx.AsyncClient(timeout=extractor.timeout_s)
     options = _package("google.genai.types", extractor.provider).HttpOptions(
         base_url=extractor.base_url or None,
@@ -197,7 +203,7 @@ def _groq(extractor: ExtractorModel) -> ProviderConnection:
     client = _package("graphiti_core.llm_client.groq_client", extractor.provider).GroqClient(
         _config(extractor)
     )
-    client.client = sdk  # Graphiti's client takes none, so ours replaces the one that it made
+    client.client = sdk  # its constructor takes no SDK client: replace the one that it made
     return ProviderConnection(client, sdk.close, _http(sdk))
 
 
@@ -212,7 +218,7 @@ _MAKERS: Mapping[Provider, Callable[[ExtractorModel], ProviderConnection]] = {
 
 
 def _http(sdk: Any) -> httpx.AsyncClient:
-    """Return the HTTP client inside an SDK's; these three SDKs come from one generator and keep it there."""
+    """Return the HTTP client inside an SDK's client (three SDKs that come from one generator)."""
     return sdk._client  # noqa: SLF001 - no public way
 
 
@@ -221,7 +227,8 @@ def _package(name: str, provider: Provider) -> Any:
         return importlib.import_module(name)
     except ImportError:
         raise ConfigError(
-            f"extractor.provider: '{provider}' needs a package that is not installed; install pps[providers]"
+            f"extractor.provider: '{provider}' needs a package that is not installed; "
+            "install pps[providers]"
         ) from None
 
 

@@ -1,11 +1,12 @@
-"""Import this before anything of ``graphiti_core``: it makes that first import silent and free of side effects.
+"""Imports ``graphiti_core`` without its side effects; import this module before it.
 
-Graphiti reports usage by default, and at import it loads whatever ``.env`` lies in a parent folder
-into the environment of the process. Neither may happen: settings come from ``pps.config`` alone. It
-also logs what language models answered, names and text of a memory, as warnings and errors; all
-that it logs comes out at DEBUG. And it loads libraries that PPS may never need: OpenAI's, whose
-clients PPS makes itself where it wants any, Neo4j's, which an embedded home has no use for, and by
-httpx the command line of that, with rich. They are loaded when they are used.
+- Graphiti sends usage reports by default, and its import loads the ``.env`` of a parent folder into
+    the environment. Both are switched off: settings come from ``pps.config`` only.
+- It logs answers of language models, with names and text of a memory, as warnings and errors. All
+    its messages are logged at DEBUG instead.
+- It imports libraries that PPS may never need: OpenAI's (PPS makes its own clients), Neo4j's (not
+    needed by an embedded home), and the command line of httpx with rich. They are imported when
+    they are first used.
 """
 
 from __future__ import annotations
@@ -21,16 +22,15 @@ from types import ModuleType
 
 import dotenv
 
-os.environ["GRAPHITI_TELEMETRY_ENABLED"] = (
-    "false"  # read when a Graphiti is made, so it has to stay
-)
+# Read whenever a Graphiti object is created, so it stays set.
+os.environ["GRAPHITI_TELEMETRY_ENABLED"] = "false"
 
 
 _log = logging.getLogger(__name__)
 
 
 class _AsDebug(logging.Handler):
-    """Says at DEBUG what another library says louder."""
+    """Logs the messages of another library at DEBUG."""
 
     def emit(self, record: logging.LogRecord) -> None:
         """Log the record's message under this module's name."""
@@ -58,7 +58,7 @@ _OF_OPENAI = {
 
 
 def _made_later(module: str, name: str) -> type:
-    """Return a class whose instances are those of the real one, which is imported when the first is made."""
+    """Return a class that imports the real one when it is called, and makes an instance of it."""
 
     def make(_: type, *args: object, **kwargs: object) -> object:
         return getattr(import_module(module), name)(*args, **kwargs)
@@ -67,11 +67,11 @@ def _made_later(module: str, name: str) -> type:
 
 
 class _NoDateTime:
-    """Stands for ``neo4j.time.DateTime`` while Neo4j's library is not imported: nothing is one."""
+    """Stands for ``neo4j.time.DateTime`` until Neo4j's library is imported; has no instances."""
 
 
 class _Neo4jTime:
-    """Stands for the module ``neo4j.time`` in Graphiti, which asks of values whether they are its ``DateTime``."""
+    """Stands for the module ``neo4j.time``, whose ``DateTime`` Graphiti uses in ``isinstance``."""
 
     @property
     def DateTime(self) -> type:  # noqa: N802 - Neo4j's name
@@ -80,7 +80,7 @@ class _Neo4jTime:
 
 
 def _httpx_main() -> None:
-    """Run the command line of httpx, which loads rich."""
+    """Import and run the command line of httpx, which imports rich."""
     import_module("httpx._main").main()
 
 
@@ -91,7 +91,7 @@ def _stub(name: str, **values: object) -> ModuleType:
 
 
 def _stubs() -> dict[str, ModuleType]:
-    """Return by name what Graphiti imports in place of libraries that are not imported yet."""
+    """Return name → the module that Graphiti gets in place of a library that is not imported."""
     stubs: dict[str, ModuleType] = {}
     if "openai" not in sys.modules:
         for module, names in _OF_OPENAI.items():
@@ -99,7 +99,7 @@ def _stubs() -> dict[str, ModuleType]:
     if "neo4j" not in sys.modules:
         driver = "graphiti_core.driver.neo4j_driver"
         stubs[driver] = _stub(driver, Neo4jDriver=_made_later(driver, "Neo4jDriver"))
-        sync_driver = _made_later("neo4j", "Neo4jDriver")  # Graphiti names it and never makes one
+        sync_driver = _made_later("neo4j", "Neo4jDriver")  # imported by Graphiti, but never used
         stubs["neo4j"] = _stub("neo4j", time=_Neo4jTime(), Neo4jDriver=sync_driver)
     if "httpx" not in sys.modules:
         stubs["httpx._main"] = _stub("httpx._main", main=_httpx_main)
@@ -108,7 +108,7 @@ def _stubs() -> dict[str, ModuleType]:
 
 @contextmanager
 def _libraries_later() -> Generator[None]:
-    """Let what is imported in the block do without libraries that it does not use."""
+    """Install the stubs while the block imports Graphiti."""
     stubs = _stubs()
     sys.modules.update(stubs)
     try:
@@ -118,12 +118,12 @@ def _libraries_later() -> Generator[None]:
             del sys.modules[module]
 
 
-# Only while Graphiti is imported: a program that uses PPS may want dotenv for itself.
-_load_dotenv, dotenv.load_dotenv = dotenv.load_dotenv, _load_nothing
+# Replaced only during the import: a program that uses PPS may call dotenv itself.
+_load_dotenv = dotenv.load_dotenv
+dotenv.load_dotenv = _load_nothing
 try:
     with warnings.catch_warnings(), _libraries_later():
-        # Its models still declare their settings in Pydantic's old way; nobody here can change
-        # that.
+        # Graphiti's models declare their settings in Pydantic's deprecated way.
         warnings.simplefilter("ignore", DeprecationWarning)
         import graphiti_core as graphiti_core
 finally:

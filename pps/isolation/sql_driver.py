@@ -1,4 +1,4 @@
-"""Graphiti's driver on an entity's SQL tables; every call goes through a hook, none runs Cypher."""
+"""Graphiti's driver for an entity's SQL tables: Graphiti's hooks do the work; Cypher is refused."""
 
 from __future__ import annotations
 
@@ -20,42 +20,44 @@ from pps.store.sql_session import SqlSession
 
 Save = Callable[[SqlSession], None]
 
-NO_CYPHER = "Graphiti sent a statement: this entity's graph is in SQL tables, which run no Cypher, and the call has no hook"
+NO_CYPHER = (
+    "Graphiti sent a statement: this entity's graph is in SQL tables, which run no Cypher, "
+    "and the call has no hook"
+)
 
 
 class SqlDriver(BoundDriver):
-    """A driver that stands between Graphiti and one entity's ``GraphTables``.
+    """The driver between Graphiti and one entity's ``GraphTables``.
 
-    The file is of one group for life, so an id needs no look-up for its owner. The hooks check the
-    groups that Graphiti names. A text on any of the four ways to a statement is refused.
+    The tables belong to one group permanently, so the owner of an id is not looked up. The hooks
+    check the groups that Graphiti passes. Every method that runs a statement refuses it.
     """
 
-    # Graphiti hands attributes over as one JSON text to drivers of this provider; no word of its
-    # dialect is run.
+    # For this provider Graphiti passes attributes as one JSON text; its Cypher is never run.
     provider = GraphProvider.KUZU
 
     def __init__(self, entity: EntityId, file: GraphTables, counters: IsolationCounters) -> None:
         super().__init__(entity, counters)
         self._file = file
         self.replaced_facts: dict[str, Fact] = {}
-        """Facts that Graphiti's bulk saves replaced, as they were before; the reader clears them."""
+        """Uuid → a fact before a bulk save of Graphiti replaced it; cleared by its reader."""
 
     async def free(self, ids: Collection[str]) -> bool:
         return True
 
     async def execute_query(self, cypher_query_: str, **kwargs: Any) -> NoReturn:
-        """Refuse the text."""
+        """Raise IsolationError."""
         raise self._refusal()
 
     def session(self, database: str | None = None) -> GraphDriverSession:
-        """Open a session that takes bulk saves; another database is refused."""
+        """Open a session for bulk saves; refuse another database."""
         if database is not None and database != self._database:
             self._refuse_operation("a session asked for another database")
         return _SqlSession(self._file, self._refusal, self.replaced_facts)
 
     @asynccontextmanager
     async def transaction(self) -> AsyncGenerator[Transaction]:
-        """Yield a transaction of which each statement is refused."""
+        """Yield a transaction that refuses every statement."""
         yield _NoStatements(self._refusal)
 
     def _refusal(self) -> IsolationError:
@@ -71,9 +73,10 @@ class _NoStatements(Transaction):
 
 
 class BulkSave(_NoStatements):
-    """What Graphiti takes for a transaction: the hooks of a bulk save add to it, and all is written at the end.
+    """The "transaction" that Graphiti passes to the hooks of a bulk save.
 
-    Graphiti computes embeddings inside of its transaction; here no transaction waits for a model.
+    The hooks only collect their writes in it; all are written in one real transaction at the end.
+    Graphiti computes embeddings within its transaction, and no real one may wait for a model.
     """
 
     def __init__(
@@ -113,17 +116,17 @@ class _SqlSession(GraphDriverSession):
         await self.close()
 
     async def run(self, query: str, **kwargs: Any) -> NoReturn:
-        """Refuse the text."""
+        """Raise IsolationError."""
         raise self._refusal()
 
     async def execute_write(
         self, func: Callable[..., Awaitable[Any]], *args: Any, **kwargs: Any
     ) -> Any:
-        """Run a function of Graphiti's that saves by hooks, then write what it saved in one transaction."""
+        """Run Graphiti's function with a ``BulkSave``, then write the saves in one transaction."""
         bulk = BulkSave(self._refusal, self._replaced_facts)
         result = await func(bulk, *args, **kwargs)
         await self._file.write(bulk.write)
         return result
 
     async def close(self) -> None:
-        """Do nothing: connections belong to the file."""
+        """Do nothing: the tables own their connections."""
