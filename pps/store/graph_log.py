@@ -1,10 +1,10 @@
-"""Entries of the change log for each written row of the graph, for a follower with a copy.
+"""Triggers that write a change log entry for each changed row of a graph that is published.
 
-The indexes need an entry where a text changes. A copy needs one for whatever changes: a mention
-that is joined, what Graphiti's own pipeline saves. Triggers see all of it, in the transaction that
-changes the row. In a file they are of the writing connection alone, and only a memory that
-publishes its graph has them. On PostgreSQL the tables have them (``journal/postgresql.sql``), and
-they act in the transactions of such a memory.
+The indexes need entries for changed texts only. The published graph needs one for every changed
+row, also for mentions and for what Graphiti's pipeline saves. Triggers see them all, in the same
+transaction. In SQLite they are temporary triggers of the writing connection, created only if the
+memory publishes its graph. In PostgreSQL they belong to the tables (``journal/postgresql.sql``) and
+act only in transactions of memories that publish their graph.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ _LOGGED: Final[tuple[tuple[str, str, GraphKind], ...]] = (
     ("episode", "uuid", "graph_episode"),
     ("mention", "episode", "graph_episode"),
 )
-"""Table, the column with the id of what is to be read again, and what that is."""
+"""Table, its column with the id to log, and the kind of the log's entry."""
 _ROW_OF: Final = {"INSERT": "NEW", "UPDATE": "NEW", "DELETE": "OLD"}
 
 
 def log_graph_rows(connection: Connection) -> None:
-    """Log every graph row that is inserted, updated or deleted on this connection from now on."""
+    """Log each graph row that this connection inserts, updates or deletes from now on."""
     if isinstance(connection, PostgresConnection):
         return
     for table, column, kind in _LOGGED:

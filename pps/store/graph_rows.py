@@ -1,6 +1,6 @@
-"""Rows of the graph's tables as values, and values as rows: ``from_row`` and ``columns`` beside the SQL.
+"""Converts rows of the graph's tables to values and back, with the SQL of their columns.
 
-``StoredNode`` and ``StoredFact`` hold, beside PPS's own value, what only Graphiti reads: its
+``StoredNode`` and ``StoredFact`` hold PPS's value and the fields that only Graphiti reads: its
 labels, the attributes that its pipeline wrote, and a fact's reference time.
 """
 
@@ -22,29 +22,37 @@ from pps.graph.mapping import node_labels, own_attributes
 from pps.journal import names
 from pps.store.sql_session import Row, Value, assignments
 
-NODE_COLUMNS: Final = "uuid, name, kind, labels, summary, aliases, tags, attributes, graphiti, created_at, source, status"
+NODE_COLUMNS: Final = (
+    "uuid, name, kind, labels, summary, aliases, tags, attributes, graphiti, created_at, "
+    "source, status"
+)
 SELECT_NODE: Final = (
-    "SELECT n.uuid, n.name, n.kind, n.labels, n.summary, n.aliases, n.tags, n.attributes, n.graphiti, n.created_at "
+    "SELECT n.uuid, n.name, n.kind, n.labels, n.summary, n.aliases, n.tags, n.attributes, "
+    "n.graphiti, n.created_at "
     "FROM node n"
 )
 NAME_COLUMNS: Final = "node, place, name, folded, spelling, head, size, is_alias"
 FACT_COLUMNS: Final = (
-    "uuid, subject, object, relation, text, kind, attributes, graphiti, created_at, valid_at, valid_precision, "
-    "invalid_at, invalid_precision, expired_at, reference_time"
+    "uuid, subject, object, relation, text, kind, attributes, graphiti, created_at, "
+    "valid_at, valid_precision, invalid_at, invalid_precision, expired_at, reference_time"
 )
 SELECT_FACT: Final = (
-    "SELECT f.uuid, f.subject, f.object, f.relation, f.text, f.kind, f.attributes, f.graphiti, f.created_at, "
-    "f.valid_at, f.valid_precision, f.invalid_at, f.invalid_precision, f.expired_at, f.reference_time, EPISODES_OF(f) "
+    "SELECT f.uuid, f.subject, f.object, f.relation, f.text, f.kind, f.attributes, f.graphiti, "
+    "f.created_at, f.valid_at, f.valid_precision, f.invalid_at, f.invalid_precision, "
+    "f.expired_at, f.reference_time, EPISODES_OF(f) "
     "FROM fact f"
 )
-EPISODE_COLUMNS: Final = "uuid, name, content, source, description, facts, metadata, created_at, valid_at, valid_precision"
+EPISODE_COLUMNS: Final = (
+    "uuid, name, content, source, description, facts, metadata, created_at, "
+    "valid_at, valid_precision"
+)
 SELECT_EPISODE: Final = (
-    "SELECT e.uuid, e.name, e.content, e.source, e.description, e.facts, e.metadata, e.created_at, e.valid_at, "
-    "e.valid_precision FROM episode e"
+    "SELECT e.uuid, e.name, e.content, e.source, e.description, e.facts, e.metadata, "
+    "e.created_at, e.valid_at, e.valid_precision FROM episode e"
 )
 
 RECORD_SOURCE: Final = "record_source"
-"""Attribute that marks a record's node whose kind has its own field ``source``."""
+"""Attribute that marks a record's node if the record has its own field named ``source``."""
 
 REPLACE_NODE: Final = f"ON CONFLICT (uuid, grp) DO UPDATE SET {assignments(NODE_COLUMNS)}"
 REPLACE_FACT: Final = (
@@ -55,16 +63,16 @@ REPLACE_EPISODE: Final = (
     f"ON CONFLICT (uuid, grp) DO UPDATE SET {assignments(EPISODE_COLUMNS, but='metadata')}, "
     "metadata = CASE excluded.metadata WHEN '' THEN episode.metadata ELSE excluded.metadata END"
 )
-"""What only Graphiti gives is kept where a value comes without it."""
+"""Updates keep Graphiti's fields if the new value has none."""
 
 
 @dataclass(frozen=True, slots=True)
 class StoredNode:
-    """A node with what Graphiti keeps on it.
+    """A node with Graphiti's fields.
 
     Attributes:
-        node: PPS's value; its attributes are the user's own over Graphiti's.
-        labels: Graphiti's labels, ``Entity`` among them.
+        node: PPS's value; its attributes are Graphiti's, overridden by the user's.
+        labels: Graphiti's labels, including ``Entity``.
         graphiti: Attributes that Graphiti's pipeline wrote.
     """
 
@@ -82,11 +90,11 @@ class StoredNode:
 
     @classmethod
     def of(cls, node: Node, graphiti: Mapping[str, JSON]) -> StoredNode:
-        """Return what PPS saves of a node; InvalidRequest for a kind that is no label."""
+        """Return the stored form of a node; InvalidRequest if its kind is not a valid label."""
         return cls(node, tuple(node_labels(node)), graphiti)
 
     def columns(self) -> tuple[Value, ...]:
-        """Return the values of ``NODE_COLUMNS``; InvalidRequest for attributes that are refused."""
+        """Return the values of ``NODE_COLUMNS``; InvalidRequest for invalid attributes."""
         node = self.node
         return (
             node.uuid,
@@ -104,7 +112,7 @@ class StoredNode:
         )
 
     def name_rows(self) -> list[tuple[Value, ...]]:
-        """Return the values of ``NAME_COLUMNS`` of the name and of each different alias."""
+        """Return a row of ``NAME_COLUMNS`` for the name and for each distinct alias."""
         rows = list[tuple[Value, ...]]()
         for place, name in enumerate(dict.fromkeys((self.node.name, *self.node.aliases))):
             units = names.units(name)
@@ -131,7 +139,7 @@ class StoredFact:
         return cls(fact_from_row(row), _object(row[7]), _moment(row[14]))
 
     def columns(self) -> tuple[Value, ...]:
-        """Return the values of ``FACT_COLUMNS``; InvalidRequest for attributes that are refused."""
+        """Return the values of ``FACT_COLUMNS``; InvalidRequest for invalid attributes."""
         fact = self.fact
         return (
             fact.uuid,

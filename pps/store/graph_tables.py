@@ -1,7 +1,7 @@
-"""The graph tables of one entity's ``memory.db``: every session on them is of the file's group.
+"""Access to the graph tables of one entity; every session is bound to the entity's group.
 
-They lie beside the turns and jobs, behind the same writing thread, so that one transaction can
-change both. What a write returned from is on disk; what was deleted is overwritten (see
+The tables are in the same database as the turns and jobs and use the same writing thread, so one
+transaction can change both. A write that returned is on disk, and deleted rows are overwritten (see
 ``pps.journal.db``).
 """
 
@@ -27,16 +27,16 @@ _T = TypeVar("_T")
 
 
 class GraphTables:
-    """Reads and writes of the graph in an open journal, bound to the journal's group for life.
+    """Reads and writes the graph in an open journal, bound permanently to the journal's group.
+
+    Every method raises StoreConflict, StoreUnavailable or StoreError like the journal's methods.
 
     Args:
-        journal: Where the tables are; whoever opened it closes it.
-        remedy: What a reader of an error about a damaged value is told to do, such as "`pps rebuild
-            ana` makes it anew".
-        indexes: The entity's own, which keep the vectors of names and facts; without them no node
-            or fact has one.
-
-    Every method raises StoreConflict, StoreUnavailable or StoreError as those of the journal.
+        journal: The journal with the tables; its opener closes it.
+        remedy: Advice that is added to errors about damaged values, such as "`pps rebuild ana`
+            makes it anew".
+        indexes: The entity's indexes, which store the vectors of nodes and facts; without them
+            ``vectors`` returns none.
     """
 
     def __init__(
@@ -49,21 +49,20 @@ class GraphTables:
 
     @property
     def path(self) -> Path:
-        """The file that the tables are in."""
+        """The file with the tables."""
         return self.journal.path
 
     async def read(self, work: Callable[[SqlSession], _T]) -> _T:
-        """Run ``work`` in a thread, on one snapshot that has every acknowledged write."""
+        """Run ``work`` in a thread, on a snapshot with every acknowledged write."""
         with self._naming_the_remedy():
             return await self.journal.read(
                 lambda connection: work(SqlSession(connection, self.group))
             )
 
     async def look_up(self, work: Callable[[SqlSession], _T], rows: int) -> _T:
-        """Do what ``read`` does, on this thread where at most ``FEW`` rows are read by key.
+        """Do what ``read`` does, on the calling thread if at most ``FEW`` rows are read by key.
 
-        Other tasks get their turn first: somebody who looks again and again would keep them all
-        waiting.
+        Yields to other tasks first: a loop of look-ups would otherwise block the event loop.
         """
         await asyncio.sleep(0)
         with self._naming_the_remedy():
@@ -82,12 +81,12 @@ class GraphTables:
         """Run ``work`` in one transaction; return its result once on disk. An exception undoes it.
 
         Args:
-            work: Changes rows. It may share its transaction with other writes, each of which is
-                undone alone.
-            before: What the journal's other tables get in the same transaction, before the work.
-            after: The same, after it.
-            secure: Empty the log too before returning, and scrub the file soon after: nothing that
-                was deleted stays.
+            work: Changes rows. The transaction may contain other writes, each of which is undone
+                alone.
+            before: Writes other tables of the journal in the same transaction, before ``work``.
+            after: The same, after ``work``.
+            secure: Also remove deleted rows from the log before returning, and from the file soon
+                after.
         """
 
         def whole(connection: Connection) -> _T:
@@ -100,7 +99,7 @@ class GraphTables:
             return await self.journal.write(whole, secure=secure)
 
     async def vectors(self, collections: Sequence[str], owners: Sequence[str]) -> dict[str, Vector]:
-        """Return owner → its first vector in one of the collections; others are left out."""
+        """Return owner → its vector in one of the collections; owners without are left out."""
         vectors: dict[str, Vector] = {}
         if self._indexes is not None:
             for collection in collections:
@@ -112,6 +111,6 @@ class GraphTables:
         try:
             yield
         except StoreError as error:
-            if type(error) is not StoreError or not self._remedy:  # the others pass by themselves
+            if type(error) is not StoreError or not self._remedy:  # subclasses: locks, full disks
                 raise
             raise StoreError(f"{error.message}; {self._remedy}") from error

@@ -1,4 +1,4 @@
-"""The pages that a graph file of an earlier PPS is read in, whatever wrote it."""
+"""Pages of rows of an old graph file, in either format, and the protocol of its readers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from pps.store.graphiti_tables import GraphitiCommunity, GraphitiLink, GraphitiS
 
 ROWS_IN_A_PAGE: Final = 1_000
 Mention: TypeAlias = tuple[str, str, str, datetime]
-"""Episode, node, uuid of the edge, and when it was made."""
+"""Uuids of the episode, the node and the edge, and the time of the edge's creation."""
 Section: TypeAlias = Literal[
     "nodes", "facts", "episodes", "mentions", "communities", "sagas", "links"
 ]
@@ -22,11 +22,12 @@ Section: TypeAlias = Literal[
 
 @dataclass(frozen=True, slots=True)
 class OldPage:
-    """Rows of one section of a graph; what a page is not about is empty.
+    """A page of rows of one section of a graph; the lists of other sections are empty.
 
     Attributes:
-        total: Rows that the section has as far as it is known before they are read.
-        vectors: By uuid, of the page's communities; the indexes have those of nodes and facts.
+        total: Number of rows in the section, as far as known before they are read.
+        vectors: Uuid → vector of the page's communities. Vectors of nodes and facts are in the
+            indexes.
     """
 
     section: Section
@@ -44,21 +45,21 @@ class OldPage:
 
     @property
     def rows(self) -> int:
-        """How many rows it brings, vectors not counted."""
+        """The number of rows, without vectors."""
         links = sum(len(rows) for rows in self.links.values())
         lists = (self.nodes, self.facts, self.episodes, self.mentions, self.communities, self.sagas)
         return links + sum(len(rows) for rows in lists)
 
 
 class OldGraph(Protocol):
-    """An open graph file of an earlier PPS, bound to one group. Reading it changes nothing."""
+    """An open graph file of an earlier PPS, bound to one group; it is read only."""
 
     def check_group(self) -> None:
-        """Raise IsolationError for a row of another group, StoreError for one of no valid group."""
+        """Raise IsolationError for a row of another group, StoreError for an invalid group."""
         ...
 
     def pages(self) -> Iterator[OldPage]:
-        """Return all rows of the file: nodes, facts and episodes before the links between them."""
+        """Yield all rows of the file: nodes, facts and episodes before links between them."""
         ...
 
 

@@ -1,4 +1,4 @@
-"""Reading a ``graph.db``, the SQL tables before they moved into ``memory.db``, for upgrades."""
+"""Reads a ``graph.db``, which had the graph's SQL tables before ``memory.db``, for upgrades."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class SqlGraph:
             raise StoreError(f"{self._path} is damaged: its rows name no valid owner")
 
     def pages(self) -> Iterator[OldPage]:
-        """Return all that the file holds, ``ROWS_IN_A_PAGE`` rows of a table at a time."""
+        """Yield all rows of the file, up to ``ROWS_IN_A_PAGE`` of a table at a time."""
         for total, nodes in self._pages("node", SELECT_NODE, StoredNode.from_row):
             yield OldPage("nodes", total, nodes=nodes)
         for total, facts in self._pages("fact", SELECT_FACT, StoredFact.from_row):
@@ -93,11 +93,14 @@ class SqlGraph:
     def _pages(
         self, table: str, select: str, make: Callable[[Row], _T]
     ) -> Iterator[tuple[int, list[_T]]]:
-        """Return (rows of the table, rows of the page), by uuid, which is the first column."""
+        """Yield (number of rows of the table, rows of the page), by uuid, the first column."""
         (total,) = self._session.first(f"SELECT count(*) FROM {table} WHERE grp = :grp") or (0,)
         statement = f"{select} WHERE uuid > :after AND grp = :grp ORDER BY uuid LIMIT :most"
         after = ""
-        while rows := self._session.rows(statement, after=after, most=ROWS_IN_A_PAGE):
+        while True:
+            rows = self._session.rows(statement, after=after, most=ROWS_IN_A_PAGE)
+            if not rows:
+                return
             yield total, [make(row) for row in rows]
             after = rows[-1][0]
 
@@ -115,13 +118,13 @@ def open_sql_graph(path: Path, group: str) -> Generator[SqlGraph]:
     """Open a ``graph.db`` for reading. Blocks.
 
     Raises:
-        StoreError: It is damaged, or no graph of PPS.
-        StoreConflict, StoreUnavailable: It is locked, or cannot be opened.
+        StoreError: The file is damaged, or not a graph of PPS.
+        StoreConflict, StoreUnavailable: The file is locked, or cannot be opened.
     """
     with mapping_errors(path), closing(open_untouched(path)) as connection:
         (application,) = connection.execute("PRAGMA application_id").fetchone()
         (version,) = connection.execute("PRAGMA user_version").fetchone()
         if (application, version) != (APPLICATION_ID, _VERSION):
-            raise StoreError(f"{path} is no graph of PPS, or of a version that is unknown")
+            raise StoreError(f"{path} is not a graph of PPS, or of an unknown version")
         connection.execute("BEGIN")
         yield SqlGraph(connection, group, path)

@@ -1,10 +1,12 @@
 """Statements on an open transaction, in a dialect for both SQLite and PostgreSQL.
 
-Statements are plain SQL with named parameters (``:relation``). ``:grp`` is always bound, to the
-group that the session was made for, and nobody can bind it to another. What differs between the
-databases is written as ``IN EACH(:uuids)`` (any of a list), ``EPISODES_OF(f)`` (the episodes of a
-fact, in order, as a JSON list) and ``COUNT_OF(node)`` (how many rows of a table are the group's: in
-a file all of them, which SQLite counts by pages).
+Statements are plain SQL with named parameters (``:relation``). ``:grp`` is always bound to the
+session's group; no caller can bind it. Three phrases hide differences between the databases:
+
+- ``IN EACH(:uuids)``: in a list of values.
+- ``EPISODES_OF(f)``: the episodes of a fact, in order, as a JSON list.
+- ``COUNT_OF(node)``: the number of the group's rows in a table. In a file that is all rows, which
+    SQLite counts quickly.
 """
 
 from __future__ import annotations
@@ -27,11 +29,11 @@ _COUNT_OF = re.compile(r"COUNT_OF\((\w+)\)")
 
 
 class SqlSession:
-    """One transaction on the tables of one group. Made for each piece of work; never kept.
+    """One transaction on the tables of one group, valid until the transaction ends.
 
     Args:
-        connection: Where; the transaction is begun and ended by whoever made the session.
-        group: What ``:grp`` is bound to.
+        connection: The connection; the creator of the session begins and ends the transaction.
+        group: The value of ``:grp``.
     """
 
     def __init__(self, connection: Connection, group: str) -> None:
@@ -39,14 +41,14 @@ class SqlSession:
         self._group = group
 
     def rows(self, statement: str, /, **values: Value | Sequence[str]) -> list[Row]:
-        """Return the rows of a statement; a list among the values is for ``IN EACH``."""
+        """Return the rows of a statement; lists in ``values`` are for ``IN EACH``."""
         return self._execute(statement, values).fetchall()
 
     def first(self, statement: str, /, **values: Value | Sequence[str]) -> Row | None:
         return self._execute(statement, values).fetchone()
 
     def change(self, statement: str, /, **values: Value | Sequence[str]) -> int:
-        """Run a statement that changes rows and return how many it changed."""
+        """Run a statement that changes rows; return their number."""
         return self._execute(statement, values).rowcount
 
     def insert(
@@ -55,13 +57,13 @@ class SqlSession:
         """Insert rows of the group.
 
         Args:
-            table: Where.
-            columns: Their names with commas between, without ``grp``.
-            rows: The values, as many in each as there are columns.
-            conflict: What follows the values: ``ON CONFLICT ...``.
+            table: Name of the table.
+            columns: Names of the columns, separated by ``", "``, without ``grp``.
+            rows: One value for each column in each row.
+            conflict: The clause ``ON CONFLICT ...``, if any.
 
         Raises:
-            InvalidRequest: A text is not Unicode (half of a surrogate pair).
+            InvalidRequest: A text is not valid Unicode (it has a lone surrogate).
         """
         try:
             insert(
@@ -85,7 +87,7 @@ class SqlSession:
 
 
 def assignments(columns: str, *, but: str = "") -> str:
-    """Return ``a = excluded.a, ...`` for all columns but one, after ``ON CONFLICT``."""
+    """Return ``a = excluded.a, ...`` for ``ON CONFLICT``, for all columns except ``but``."""
     names = [name for name in columns.split(", ") if name != but]
     return ", ".join(f"{name} = excluded.{name}" for name in names)
 
@@ -93,13 +95,13 @@ def assignments(columns: str, *, but: str = "") -> str:
 def page_before(
     select: str, alias: str, cursor: str | None, limit: int | None
 ) -> tuple[str, dict[str, Value]]:
-    """Return the statement and the values of a page with ``uuid < cursor``, last uuid first.
+    """Return the statement and values of a page of rows with ``uuid < cursor``, last uuid first.
 
     Args:
-        select: Columns and table, up to ``WHERE``.
-        alias: The table's name in ``select``.
-        cursor: None or empty is the end.
-        limit: Most rows; None is all.
+        select: The statement up to ``WHERE``.
+        alias: The table's alias in ``select``.
+        cursor: None or empty for the first page.
+        limit: Maximum number of rows; None for all.
     """
     values: dict[str, Value] = {}
     statement = f"{select} WHERE {alias}.grp = :grp"
