@@ -26,20 +26,24 @@ _WITHOUT_VALUE: Final = ("IS NULL", "IS NOT NULL")
 _LABELLED = "EXISTS (SELECT 1 FROM json_each({node}.labels) l WHERE l.value IN EACH(:labels))"
 _LATEST = f"{SELECT_EPISODE} WHERE e.valid_at <= :before AND e.grp = :grp"
 _OF_SAGA = (
-    " AND e.uuid IN (SELECT t.episode FROM saga_episode t JOIN saga g ON g.uuid = t.saga AND g.grp = t.grp "
+    " AND e.uuid IN (SELECT t.episode FROM saga_episode t "
+    "JOIN saga g ON g.uuid = t.saga AND g.grp = t.grp "
     "WHERE g.name = :saga AND t.grp = :grp)"
 )
 _MENTIONING = (
-    f"{SELECT_EPISODE} WHERE e.uuid IN (SELECT episode FROM mention WHERE node = :node AND grp = :grp) "
+    f"{SELECT_EPISODE} WHERE e.uuid IN "
+    "(SELECT episode FROM mention WHERE node = :node AND grp = :grp) "
     "AND e.grp = :grp ORDER BY e.uuid"
 )
 _MENTIONED = (
-    f"{SELECT_NODE} WHERE n.uuid IN (SELECT node FROM mention WHERE episode IN EACH(:episodes) AND grp = :grp) "
+    f"{SELECT_NODE} WHERE n.uuid IN "
+    "(SELECT node FROM mention WHERE episode IN EACH(:episodes) AND grp = :grp) "
     "AND n.grp = :grp ORDER BY n.uuid"
 )
 _TOUCHING = (
     f"{SELECT_FACT} WHERE f.uuid IN (SELECT uuid FROM fact WHERE subject = :node AND grp = :grp "
-    "UNION SELECT uuid FROM fact WHERE object = :node AND grp = :grp) AND f.grp = :grp ORDER BY f.uuid"
+    "UNION SELECT uuid FROM fact WHERE object = :node AND grp = :grp) "
+    "AND f.grp = :grp ORDER BY f.uuid"
 )
 _LINKS = (
     "SELECT a, b, count(*) FROM (SELECT subject AS a, object AS b FROM fact WHERE grp = :grp "
@@ -77,13 +81,16 @@ class FactFilter:
 
 
 class GraphitiReads:
-    """Bound to the group of one file, as everything that reads it."""
+    """Reads for Graphiti, bound to the group of the tables."""
 
     def __init__(self, file: GraphTables) -> None:
         self._file = file
 
     async def nodes_before(self, cursor: str | None, limit: int | None) -> list[StoredNode]:
-        """Return nodes with ``uuid < cursor``, last first; None is the end. So do the next two."""
+        """Return nodes with ``uuid < cursor`` (None: no bound), last uuid first.
+
+        ``facts_before`` and ``episodes_before`` do the same.
+        """
         return [
             StoredNode.from_row(row) for row in await self._before(SELECT_NODE, "n", cursor, limit)
         ]
@@ -100,47 +107,50 @@ class GraphitiReads:
         ]
 
     async def nodes_named(self, names: Iterable[str]) -> list[StoredNode]:
-        """Return the nodes that have one of the names, exactly, in uuid order."""
+        """Return the nodes whose name equals one of the names, in uuid order."""
         wanted = sorted({name for name in names if name})
         statement = f"{SELECT_NODE} WHERE n.name IN EACH(:names) AND n.grp = :grp ORDER BY n.uuid"
         rows = await self._select(statement, names=wanted) if wanted else []
         return [StoredNode.from_row(row) for row in rows]
 
     async def nodes_mentioned(self, episodes: Sequence[str]) -> list[StoredNode]:
-        """Return the nodes that any of the episodes mentions, in uuid order."""
+        """Return the nodes that are mentioned by any of the episodes, in uuid order."""
         rows = await self._select(_MENTIONED, episodes=episodes) if episodes else []
         return [StoredNode.from_row(row) for row in rows]
 
     async def nodes_labelled(self, labels: Sequence[str]) -> set[str]:
-        """Return the nodes that have one of the labels."""
+        """Return the uuids of the nodes with any of the labels."""
         statement = f"SELECT n.uuid FROM node n WHERE {_LABELLED.format(node='n')} AND n.grp = :grp"
         return {uuid for (uuid,) in await self._select(statement, labels=labels)}
 
     async def facts_touching(self, node: str) -> list[StoredFact]:
-        """Return the facts that a node is an end of, in uuid order."""
+        """Return the facts with the node as subject or object, in uuid order."""
         return [StoredFact.from_row(row) for row in await self._select(_TOUCHING, node=node)]
 
     async def facts_between(self, subject: str, target: str) -> list[StoredFact]:
         """Return the facts from one node to another, in uuid order."""
-        statement = f"{SELECT_FACT} WHERE f.subject = :subject AND f.object = :target AND f.grp = :grp ORDER BY f.uuid"
+        statement = (
+            f"{SELECT_FACT} WHERE f.subject = :subject AND f.object = :target AND f.grp = :grp "
+            "ORDER BY f.uuid"
+        )
         rows = await self._select(statement, subject=subject, target=target)
         return [StoredFact.from_row(row) for row in rows]
 
     async def facts_matching(self, wanted: FactFilter) -> set[str]:
-        """Return the facts that a filter lets through."""
+        """Return the uuids of the facts that pass a filter."""
         statement, values = _matching(wanted)
         return {uuid for (uuid,) in await self._select(statement, **values)}
 
     async def latest_episodes(
         self, before: datetime, limit: int, *, source: str | None = None, saga: str | None = None
     ) -> list[StoredEpisode]:
-        """Return at most ``limit`` episodes with ``valid_at <= before``, the latest, oldest first.
+        """Return the latest episodes with ``valid_at <= before``, oldest first.
 
         Args:
             before: World time, aware.
-            limit: Most episodes.
-            source: Only those of this source, such as ``message``.
-            saga: Only those of the saga of this name.
+            limit: Maximum number of episodes.
+            source: Only episodes of this source, such as ``message``.
+            saga: Only episodes of the saga with this name.
         """
         statement = _LATEST
         values: dict[str, Value] = {"before": micros(before), "most": limit}
@@ -158,22 +168,25 @@ class GraphitiReads:
         return [StoredEpisode.from_row(row) for row in await self._select(_MENTIONING, node=node)]
 
     async def episodes_of_nodes(self, nodes: Sequence[str]) -> dict[str, list[str]]:
-        """Return node → the episodes that mention it, by uuid; others are left out."""
-        statement = "SELECT node, episode FROM mention WHERE node IN EACH(:nodes) AND grp = :grp ORDER BY episode"
+        """Return node → the uuids of the episodes that mention it; other nodes are left out."""
+        statement = (
+            "SELECT node, episode FROM mention WHERE node IN EACH(:nodes) AND grp = :grp "
+            "ORDER BY episode"
+        )
         episodes: dict[str, list[str]] = {}
         for node, episode in await self._select(statement, nodes=nodes) if nodes else []:
             episodes.setdefault(node, []).append(episode)
         return episodes
 
     async def mentions_of(self, episode: str) -> list[tuple[str, str]]:
-        """Return (uuid of the mention, node) of an episode."""
+        """Return (uuid of the mention, uuid of the node) for each mention of an episode."""
         statement = (
             "SELECT uuid, node FROM mention WHERE episode = :episode AND grp = :grp ORDER BY node"
         )
         return [(uuid, node) for uuid, node in await self._select(statement, episode=episode)]
 
     async def neighbours(self) -> list[tuple[str, str, int]]:
-        """Return (node, neighbour, how many facts join them) for every pair, both ways."""
+        """Return (node, neighbour, number of facts between them) for each pair, both ways."""
         return [(a, b, count) for a, b, count in await self._select(_LINKS)]
 
     async def _before(

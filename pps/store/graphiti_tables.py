@@ -15,14 +15,18 @@ from pps.store.sql_graph import delete, require
 from pps.store.sql_session import Row, SqlSession, Value, assignments, page_before
 
 COMMUNITY_COLUMNS: Final = "uuid, name, summary, created_at"
-SAGA_COLUMNS: Final = "uuid, name, summary, first_episode, last_episode, created_at, summarized_at, summarized_valid_at"
+SAGA_COLUMNS: Final = (
+    "uuid, name, summary, first_episode, last_episode, created_at, "
+    "summarized_at, summarized_valid_at"
+)
 _SELECT_COMMUNITY = "SELECT c.uuid, c.name, c.summary, c.created_at FROM community c"
 _REPLACE_COMMUNITY = (
     f"ON CONFLICT (uuid, grp) DO UPDATE SET {assignments('name, summary')}, "
     "vector = coalesce(excluded.vector, community.vector)"
 )
 _AROUND = (
-    "SELECT m.community FROM member m JOIN (SELECT object AS node FROM fact WHERE subject = :node AND grp = :grp "
+    "SELECT m.community FROM member m JOIN ("
+    "SELECT object AS node FROM fact WHERE subject = :node AND grp = :grp "
     "UNION ALL SELECT subject FROM fact WHERE object = :node AND grp = :grp) x ON x.node = m.node "
     "WHERE m.grp = :grp GROUP BY m.community ORDER BY count(*) DESC, m.community LIMIT 1"
 )
@@ -33,7 +37,8 @@ _PREVIOUS = (
 )
 _CONTENTS = (
     "SELECT e.content, e.valid_at, e.created_at FROM saga_episode t "
-    "JOIN episode e ON e.uuid = t.episode AND e.grp = t.grp WHERE t.saga = :saga AND t.grp = :grp{since} "
+    "JOIN episode e ON e.uuid = t.episode AND e.grp = t.grp "
+    "WHERE t.saga = :saga AND t.grp = :grp{since} "
     "ORDER BY e.created_at, e.valid_at LIMIT :most"
 )
 
@@ -43,7 +48,7 @@ _LINKS: Final[dict[LinkTable, tuple[tuple[str, str], tuple[str, str]]]] = {
     "saga_episode": (("saga", "saga"), ("episode", "episode")),
     "episode_order": (("earlier", "episode"), ("later", "episode")),
 }
-"""Table of links → column and named table of its source, and of its target."""
+"""Table of links → (column, referenced table) of its source, and of its target."""
 LINK_COLUMNS: Final[dict[LinkTable, str]] = {
     table: f"uuid, {source}, {target}, created_at"
     for table, ((source, _), (target, _)) in _LINKS.items()
@@ -107,7 +112,7 @@ class GraphitiSaga:
 
 @dataclass(frozen=True, slots=True)
 class GraphitiLink:
-    """A row of a table of links: of a community's member, a saga's episode, or episodes in order."""
+    """A row of a ``LinkTable``: a community's member, a saga's episode, or two episodes in order."""
 
     uuid: str
     source: str
@@ -131,12 +136,12 @@ class GraphitiTables:
         self._file = file
 
     async def save_community(self, community: GraphitiCommunity, vector: Vector | None) -> None:
-        """Create or update a community; without a vector it keeps the one it has."""
+        """Create or update a community; without a new vector it keeps its vector."""
         vectors = {} if vector is None else {community.uuid: vector}
         await self._file.write(lambda session: put_communities(session, [community], vectors))
 
     async def communities(self, uuids: Sequence[str]) -> list[GraphitiCommunity]:
-        """Return communities in the order asked; absent ones are left out."""
+        """Return communities in the order of the ids; absent ones are left out."""
         statement = f"{_SELECT_COMMUNITY} WHERE c.uuid IN EACH(:uuids) AND c.grp = :grp"
         rows = await self._select(statement, uuids=uuids) if uuids else []
         by_uuid = {row[0]: GraphitiCommunity.from_row(row) for row in rows}
@@ -145,26 +150,27 @@ class GraphitiTables:
     async def communities_before(
         self, cursor: str | None, limit: int | None
     ) -> list[GraphitiCommunity]:
-        """Return communities with ``uuid < cursor``, last first; None is the end, or no limit."""
+        """Return communities with ``uuid < cursor``, last uuid first; None: no bound, no limit."""
         statement, values = page_before(_SELECT_COMMUNITY, "c", cursor, limit)
         return [GraphitiCommunity.from_row(row) for row in await self._select(statement, **values)]
 
     async def communities_of(self, nodes: Sequence[str]) -> list[GraphitiCommunity]:
-        """Return the communities that have one of the nodes as a member, in uuid order."""
+        """Return the communities with any of the nodes as a member, in uuid order."""
         statement = (
-            f"{_SELECT_COMMUNITY} WHERE c.uuid IN (SELECT community FROM member WHERE node IN EACH(:nodes) "
-            "AND grp = :grp) AND c.grp = :grp ORDER BY c.uuid"
+            f"{_SELECT_COMMUNITY} WHERE c.uuid IN "
+            "(SELECT community FROM member WHERE node IN EACH(:nodes) AND grp = :grp) "
+            "AND c.grp = :grp ORDER BY c.uuid"
         )
         rows = await self._select(statement, nodes=nodes) if nodes else []
         return [GraphitiCommunity.from_row(row) for row in rows]
 
     async def community_around(self, node: str) -> GraphitiCommunity | None:
-        """Return the community of most of a node's neighbours, counted by facts; None without one."""
+        """Return the community with the most facts between its members and the node, or None."""
         rows = await self._select(_AROUND, node=node)
         return (await self.communities([rows[0][0]]))[0] if rows else None
 
     async def community_vectors(self, uuids: Sequence[str] | None = None) -> dict[str, Vector]:
-        """Return uuid → vector of communities, None is all of them; others are left out."""
+        """Return uuid → vector of communities (None: of all); those without are left out."""
         statement = "SELECT uuid, vector FROM community WHERE vector IS NOT NULL AND grp = :grp"
         if uuids is None:
             rows = await self._select(statement)
@@ -181,19 +187,19 @@ class GraphitiTables:
         await self._file.write(lambda session: put_sagas(session, [saga]))
 
     async def sagas(self, uuids: Sequence[str]) -> list[GraphitiSaga]:
-        """Return sagas in the order asked; absent ones are left out."""
+        """Return sagas in the order of the ids; absent ones are left out."""
         statement = f"SELECT {SAGA_COLUMNS} FROM saga WHERE uuid IN EACH(:uuids) AND grp = :grp"
         rows = await self._select(statement, uuids=uuids) if uuids else []
         by_uuid = {row[0]: GraphitiSaga.from_row(row) for row in rows}
         return [by_uuid[uuid] for uuid in dict.fromkeys(uuids) if uuid in by_uuid]
 
     async def sagas_before(self, cursor: str | None, limit: int | None) -> list[GraphitiSaga]:
-        """Return sagas with ``uuid < cursor``, last uuid first; None is the end, and no limit."""
+        """Return sagas with ``uuid < cursor``, last uuid first; None: no bound, no limit."""
         statement, values = page_before(f"SELECT {SAGA_COLUMNS} FROM saga s", "s", cursor, limit)
         return [GraphitiSaga.from_row(row) for row in await self._select(statement, **values)]
 
     async def previous_episode(self, saga: str, current: str) -> str | None:
-        """Return the latest episode of a saga but the current one; None without one."""
+        """Return the uuid of a saga's latest episode other than the current one, or None."""
         rows = await self._select(_PREVIOUS, saga=saga, current=current)
         return rows[0][0] if rows else None
 
@@ -211,11 +217,11 @@ class GraphitiTables:
         ]
 
     async def save_link(self, table: LinkTable, link: GraphitiLink) -> None:
-        """Save a link; an existing link stays. NotFound when it names a row outside the group."""
+        """Save a link unless it exists; NotFound if an end is not a row of the group."""
         await self._file.write(lambda session: put_links(session, table, [link]))
 
     async def links(self, table: LinkTable, uuids: Sequence[str]) -> list[GraphitiLink]:
-        """Return links in the order asked; absent ones are left out."""
+        """Return links in the order of the ids; absent ones are left out."""
         statement = (
             f"SELECT {LINK_COLUMNS[table]} FROM {table} WHERE uuid IN EACH(:uuids) AND grp = :grp"
         )
@@ -226,13 +232,13 @@ class GraphitiTables:
     async def links_before(
         self, table: LinkTable, cursor: str | None, limit: int | None
     ) -> list[GraphitiLink]:
-        """Return links with ``uuid < cursor``, last uuid first; None is the end, and no limit."""
+        """Return links with ``uuid < cursor``, last uuid first; None: no bound, no limit."""
         select = f"SELECT {LINK_COLUMNS[table]} FROM {table} t"
         statement, values = page_before(select, "t", cursor, limit)
         return [GraphitiLink.from_row(row) for row in await self._select(statement, **values)]
 
     async def delete(self, table: str, uuids: Sequence[str]) -> int:
-        """Delete rows by uuid, with the rows that refer to them; return their number."""
+        """Delete rows, and the rows that reference them; return how many of the ids existed."""
         if not uuids:
             return 0
         return await self._file.write(lambda session: delete(session, table, uuids), secure=True)
@@ -244,7 +250,7 @@ class GraphitiTables:
 def put_communities(
     session: SqlSession, communities: Sequence[GraphitiCommunity], vectors: Mapping[str, Vector]
 ) -> None:
-    """Create or update communities; without a vector one keeps the one it has."""
+    """Create or update communities; one without a new vector keeps its vector."""
     session.insert(
         "community",
         f"{COMMUNITY_COLUMNS}, vector",
@@ -260,7 +266,7 @@ def put_sagas(session: SqlSession, sagas: Sequence[GraphitiSaga]) -> None:
 
 
 def put_links(session: SqlSession, table: LinkTable, links: Sequence[GraphitiLink]) -> None:
-    """Save links; existing ones stay. NotFound when one names a row outside the group."""
+    """Save links that do not exist; NotFound if an end is not a row of the group."""
     (_, of_source), (_, of_target) = _LINKS[table]
     require(session, of_source, {link.source for link in links})
     require(session, of_target, {link.target for link in links})
