@@ -1,4 +1,4 @@
-"""One collection's text index: a folder of tantivy, its searcher and its short-lived writer."""
+"""The text index of one collection: a tantivy folder, its searcher and a short-lived writer."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from pps.core.text import first_line
 from pps.index.terms import HALVES, Terms, TextDoc, only, owner_of, tag
 
 _HEAP_BYTES = 15_000_000
-"""The least that tantivy takes; it is used as it fills, not at once."""
+"""The minimum that tantivy accepts; memory is used as the heap fills."""
 _FEW = 64
 _PRICE = 0.08
-"""Looking up an allowed owner takes about 18 us, dropping a hit about 1 us: see ``_filtered``."""
+"""Looking up an allowed owner takes about 18 µs, dropping a hit about 1 µs: see ``_filtered``."""
 _SURPLUS = 1.5
 _MARGIN = 10
 _TAGS_PAY = 32
-"""Tags are compared when more than one found owner in 32 allowed ones would have to be read."""
+"""Tags are compared if the number of hits exceeds 1/32 of the number of allowed owners."""
 
 _Hits: TypeAlias = Sequence[tuple[float, DocAddress]]
 
@@ -47,18 +47,19 @@ class _Listed(TypedDict):
 
 @dataclass(frozen=True, slots=True)
 class TextHit:
-    """An owner and its BM25 score, above 0; compares only within one search."""
+    """An owner and its BM25 score, above 0; scores compare only within one search."""
 
     owner: str
     score: float
 
 
 class Shelf:
-    """One collection. Searches run beside each other and beside a write; writes take turns.
+    """One collection. Searches run concurrently, also with a write; writes take turns.
 
-    It is a tantivy index of its own, because BM25 counts all documents of an index: on a shared one
-    the turns would set the length and rarity by which nodes are ranked. It holds no thread and no
-    open file between commits; a writer lives from the first change to the commit.
+    Each collection is a tantivy index of its own, because BM25 uses statistics of the whole index:
+    in a shared one, the lengths and frequencies of turns would distort the ranking of nodes. It
+    holds no thread and no open file between commits; a writer exists from the first change to the
+    commit.
     """
 
     def __init__(self, folder: Path, terms: Terms) -> None:
@@ -75,20 +76,20 @@ class Shelf:
             self._searcher = self._index.searcher()
 
     def replace(self, docs: Sequence[TextDoc]) -> None:
-        """Make each document all that its owner has here, from the next commit on."""
+        """Replace the documents of the owners; takes effect with the next commit."""
         with self._changing():
             for doc in {doc.owner: doc for doc in docs}.values():
                 self._open_writer().delete_documents_by_term("owner", doc.owner)
                 self._open_writer().add_document(self._terms.document(doc))
 
     def delete(self, owners: Iterable[str]) -> None:
-        """Drop owners from the next commit on; an absent one is no error."""
+        """Delete the documents of owners with the next commit; absent owners are ignored."""
         with self._changing():
             for owner in owners:
                 self._open_writer().delete_documents_by_term("owner", owner)
 
     def commit(self) -> None:
-        """Save every change and make it visible to later searches; wait for merges that are due."""
+        """Save all changes, wait for due merges, and make the changes visible to searches."""
         with self._changing():
             if self._writer is not None:
                 self._writer.commit()
@@ -97,7 +98,7 @@ class Shelf:
                 self._reload()
 
     def search(self, text: str, k: int, allowed: AbstractSet[str] | None) -> list[TextHit]:
-        """Return the ``k`` best owners for a text, best first; fewer only when no more match."""
+        """Return the ``k`` best owners for a text, best first; fewer only if no more match."""
         searcher = self._searcher
         with text_errors(self._folder):
             query = self._terms.query(text, searcher)
@@ -108,21 +109,25 @@ class Shelf:
             return self._filtered(searcher, query, k, allowed)
 
     def misspelt(self, words: Iterable[str]) -> set[str]:
-        """Return the words that no document has while some document has a similar one."""
+        """Return the words that occur in no document although a similar word does."""
         searcher = self._searcher
         with text_errors(self._folder):
             return {word for word in words if self._is_misspelt(word, searcher)}
 
     def _is_misspelt(self, word: str, searcher: Searcher) -> bool:
-        query, nearly = self._terms.query(word, searcher), self._terms.nearly(word)
-        if query is None or nearly is None or searcher.search(query, 1, count=False).hits:
+        query = self._terms.query(word, searcher)
+        similar = self._terms.nearly(word)
+        if query is None or similar is None or searcher.search(query, 1, count=False).hits:
             return False
-        return bool(searcher.search(nearly, 1, count=False).hits)
+        return bool(searcher.search(similar, 1, count=False).hits)
 
     def purge(self) -> int:
-        """Write what shares a file with deleted documents anew, so that their text leaves the disk.
+        """Rewrite the segments with deleted documents, so that their text is removed from disk.
 
-        Returns how many deleted documents were freed. Cost: about 20 us a document rewritten.
+        Takes about 20 µs per rewritten document.
+
+        Returns:
+            The number of deleted documents that were removed.
         """
         with self._writing:
             self.commit()
@@ -143,7 +148,7 @@ class Shelf:
             }
 
     def terms(self, initials: str) -> list[str]:
-        """Return the indexed (stemmed) terms of bodies that begin with one of the letters."""
+        """Return the indexed (stemmed) terms of bodies that begin with any of the letters."""
         with text_errors(self._folder):
             return [
                 term
@@ -152,29 +157,31 @@ class Shelf:
             ]
 
     def close(self) -> None:
-        """Drop what is not committed and give the writer back."""
+        """Discard uncommitted changes and close the writer."""
         with self._writing:
             self._writer = None
 
     @contextmanager
     def _changing(self) -> Generator[None]:
-        """Hold the writer; drop it after a failure: a writer after a full disk refuses all work.
+        """Lock the writer for a change; discard it on failure.
 
-        No caller keeps it in a variable of its own: a traceback would keep it, and its lock, alive.
+        After a full disk a writer refuses all work. Callers must not store the writer in a local
+        variable: a traceback would keep it and its lock alive.
         """
         with self._writing, text_errors(self._folder):
             try:
                 yield
             except BaseException:
-                self._writer, self._swept = None, False
+                self._writer = None
+                self._swept = False
                 raise
 
     def _open_writer(self) -> IndexWriter:
         if self._writer is None:
             self._writer = self._index.writer(_HEAP_BYTES, 1)
             if not self._swept:
-                # A commit that was cut short leaves files in no list; the next would take their
-                # very names.
+                # An interrupted commit leaves unlisted files; the next commit would reuse their
+                # names.
                 self._writer.garbage_collect_files()
                 self._swept = True
         return self._writer
@@ -186,7 +193,11 @@ class Shelf:
     def _filtered(
         self, searcher: Searcher, query: Query, k: int, allowed: AbstractSet[str]
     ) -> list[TextHit]:
-        """Look few allowed owners up in the index; for many, fetch more hits and drop others."""
+        """Return the ``k`` best allowed owners.
+
+        A few allowed owners are looked up in the index. For many, more hits than ``k`` are fetched
+        and those of other owners dropped.
+        """
         total = searcher.num_docs
         if len(allowed) <= max(_FEW, math.isqrt(int(_PRICE * k * total))):
             limited = only(query, allowed, self._terms.schema)
@@ -205,7 +216,7 @@ class Shelf:
             n = min(total, n * 4)
 
     def _rewrite(self, segments: AbstractSet[int] | None) -> None:
-        """Delete and add again the documents of some or all segments; drop emptied segments."""
+        """Delete and re-add the documents of segments (None: of all); remove emptied segments."""
         searcher = self._searcher
         for _, address in searcher.search(
             Query.all_query(), max(1, searcher.num_docs), count=False
@@ -218,23 +229,26 @@ class Shelf:
         self._index.writer(_HEAP_BYTES, 1).garbage_collect_files()
 
     def _deleted(self) -> list[int]:
-        """Return each segment's number of deleted documents, by tantivy's own list."""
+        """Return each segment's number of deleted documents, from tantivy's ``meta.json``."""
         return [deleted for _, deleted in segments(self._folder)]
 
     def _with_deleted(self, searcher: Searcher) -> set[int] | None:
-        """Return the segments with deleted documents; None (all) if the list cannot be matched."""
-        listed = segments(self._folder)
-        every = searcher.search(Query.all_query(), max(1, searcher.num_docs), count=False).hits
-        live = Counter(address.segment_ord for _, address in every)
-        if any(live[at] != held - deleted for at, (held, deleted) in enumerate(listed)):
+        """Return the ordinals of the segments with deleted documents.
+
+        None (all segments) if the segments of the searcher do not match those in ``meta.json``.
+        """
+        sizes = segments(self._folder)
+        hits = searcher.search(Query.all_query(), max(1, searcher.num_docs), count=False).hits
+        live = Counter(address.segment_ord for _, address in hits)
+        if any(live[at] != total - deleted for at, (total, deleted) in enumerate(sizes)):
             return None
-        return {at for at, (_, deleted) in enumerate(listed) if deleted}
+        return {at for at, (_, deleted) in enumerate(sizes) if deleted}
 
 
 def segments(folder: Path) -> list[tuple[int, int]]:
-    """Return each segment's numbers of documents and of deleted ones, by tantivy's own list.
+    """Return each segment's (number of documents, number of deleted ones) from ``meta.json``.
 
-    A folder without the list is one whose making was cut short: it never held anything.
+    Without that file the folder's creation was interrupted, and it never had a document.
     """
     if not (folder / "meta.json").exists():
         return []
@@ -271,7 +285,7 @@ def _tagged(searcher: Searcher, hits: _Hits, tags: AbstractSet[int]) -> _Hits:
 
 @contextmanager
 def text_errors(folder: Path) -> Generator[None]:
-    """Raise what tantivy raises as a StoreError that names the command that helps."""
+    """Raise tantivy's errors inside the block as ``StoreError`` with the command that helps."""
     try:
         yield
     except BaseException as error:
@@ -284,10 +298,11 @@ def text_errors(folder: Path) -> Generator[None]:
 
 
 def text_failure(folder: Path, error: BaseException) -> StoreError:
-    """Return a StoreError for a failure of tantivy or of its files."""
+    """Return the ``StoreError`` for a failure of tantivy or of its files."""
     if "LockBusy" in str(error):
         return StoreConflict(f"the text index in {folder} is being written by somebody else")
+    reason = f"{type(error).__name__}: {first_line(str(error), 200)}"
     return StoreError(
-        f"the text index in {folder} failed ({type(error).__name__}: {first_line(str(error), 200)}); "
+        f"the text index in {folder} failed ({reason}); "
         "`pps reindex` rebuilds it from the journal, the anchors and the graph"
     )

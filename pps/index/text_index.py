@@ -1,4 +1,4 @@
-"""The text index of one entity: full text by BM25 in tantivy, one small index a collection."""
+"""The full-text index of one entity: BM25 in tantivy, with one small index per collection."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ __all__ = ["TextDoc", "TextHit", "TextIndex"]
 _LAYOUT = 2
 _MARKS = "index.json"
 _POSITION = "position.json"
-"""The change log's position up to which all is here, and the collections at that time."""
+"""File with the change log's position that the index has reached, and its collections then."""
 
 
 class TextIndex:
-    """All text of one entity. Every method blocks; all may be called from several threads at once.
+    """All text of one entity. Every method blocks and may be called from several threads.
 
-    Searches run beside each other and beside a write; writes of a collection take turns. A change
-    is on disk and found when ``commit`` returns, by every search that starts after that.
+    Searches run concurrently, also with a write; writes of a collection take turns. When ``commit``
+    returns, the changes are on disk and visible to every search that starts afterwards.
     """
 
     def __init__(self, folder: Path, lock: FileLock, terms: Terms) -> None:
@@ -42,22 +42,22 @@ class TextIndex:
 
     @classmethod
     def open(cls, path: Path, *, group: str, language: str = "english") -> TextIndex:
-        """Open the index in a folder of its own, or start an empty one there.
+        """Open the index in its folder, or create an empty one.
 
-        An index of another language or an older layout is started anew, empty: its owner finds the
-        lag and fills it.
+        An index of another language or an older layout is emptied; its position in the change log
+        is lost with it, so the follower fills it again.
 
         Args:
-            path: The folder; made when absent.
-            group: The owner's group, checked against the one that the folder was made for.
-            language: What tantivy stems, such as ``english`` or ``german``; ``none`` leaves words
-                as they are.
+            path: The folder; created if absent.
+            group: The group that must own the folder.
+            language: Language of tantivy's stemmer, such as ``english`` or ``german``; ``none``
+                disables stemming.
 
         Raises:
-            IsolationError: The folder holds another entity's text.
-            ConfigError: There is no such language.
-            StoreConflict: The folder is open already, here or in another process.
-            StoreError: tantivy cannot open it; the message names ``pps reindex``.
+            IsolationError: The folder belongs to another entity.
+            ConfigError: tantivy has no such language.
+            StoreConflict: The folder is already open, in this or another process.
+            StoreError: tantivy cannot open it; the error names ``pps reindex``.
         """
         terms = Terms(language)
         lock = FileLock(path / "held.lock", in_new_folder=True).acquire()
@@ -72,21 +72,21 @@ class TextIndex:
         return index
 
     def replace(self, docs: Sequence[TextDoc]) -> None:
-        """Make each document all that its owner has in its collection, from the next commit on."""
+        """Replace the documents of their owners in their collections with the next commit."""
         by_collection: dict[str, list[TextDoc]] = {}
         for doc in docs:
             by_collection.setdefault(check_collection(doc.collection), []).append(doc)
-        for collection, some in by_collection.items():
-            self._made(collection).replace(some)
+        for collection, documents in by_collection.items():
+            self._open_shelf(collection).replace(documents)
 
     def delete(self, collection: str, owners: Iterable[str]) -> None:
-        """Drop owners from the next commit on; an absent one is no error."""
-        shelf = self._found(collection)
+        """Delete the documents of owners with the next commit; absent owners are ignored."""
+        shelf = self._existing_shelf(collection)
         if shelf is not None:
             shelf.delete(owners)
 
     def commit(self, collection: str | None = None) -> None:
-        """Save every change, or one collection's, and make it visible to later searches."""
+        """Save all changes, or those of one collection, and make them visible to searches."""
         for name in COLLECTIONS if collection is None else (check_collection(collection),):
             shelf = self._shelves.get(name)
             if shelf is not None:
@@ -95,69 +95,76 @@ class TextIndex:
     def search(
         self, collection: str, query: str, k: int, allowed: AbstractSet[str] | None = None
     ) -> list[TextHit]:
-        """Return the ``k`` owners that match any word of a text best, best first.
+        """Return the ``k`` best owners whose text has any word of the query, best first.
 
         Args:
             collection: One of ``COLLECTIONS``.
-            query: Any text; nothing in it is an operator. Past 48 different words it is condensed.
-            k: Most owners, 1 or more; fewer come back only when no more match.
-            allowed: Only these owners; None allows all, an empty set none.
+            query: Any text, without operators. Beyond 48 distinct words only the most significant
+                ones are used.
+            k: Maximum number of owners, at least 1; fewer are returned only if no more match.
+            allowed: Restricts the owners; None allows all, an empty set none.
         """
         if k < 1:
             raise InvalidRequest("k", "must be 1 or more")
-        shelf = self._found(collection)
+        shelf = self._existing_shelf(collection)
         if shelf is None or (allowed is not None and not allowed):
             return []
         return shelf.search(query, k, allowed)
 
     def terms(self, collection: str, initials: str) -> list[str]:
-        """Return the indexed (stemmed) terms of a collection that begin with one of the letters."""
-        shelf = self._found(collection)
+        """Return the indexed (stemmed) terms of a collection that begin with any of the letters."""
+        shelf = self._existing_shelf(collection)
         return shelf.terms(initials) if shelf is not None else []
 
     def misspelt(self, collection: str, words: Iterable[str]) -> set[str]:
-        """Return the words that no document has while some document has a similar one."""
-        shelf = self._found(collection)
+        """Return the words that occur in no document although a similar word does."""
+        shelf = self._existing_shelf(collection)
         return set() if shelf is None else shelf.misspelt(words)
 
     def is_empty(self, collection: str) -> bool:
-        """Tell, without reading a file, whether a collection never had a document."""
-        return self._found(collection) is None
+        """Return whether a collection never had a document; reads no file."""
+        return self._existing_shelf(collection) is None
 
     def purge(self) -> int:
-        """Commit, erase texts of deleted and replaced documents from disk; return their number."""
-        shelves = (self._found(name) for name in COLLECTIONS)
+        """Commit, and erase deleted and replaced documents from disk; return their number."""
+        shelves = (self._existing_shelf(name) for name in COLLECTIONS)
         return sum(shelf.purge() for shelf in shelves if shelf is not None)
 
     def owners(self, collection: str) -> set[str]:
-        """Return every owner that has a committed document in the collection."""
-        shelf = self._found(collection)
+        """Return the owners with a committed document in the collection."""
+        shelf = self._existing_shelf(collection)
         return set() if shelf is None else shelf.owners()
 
     def count(self, collection: str) -> int:
-        """Return a collection's number of owners with a committed document."""
+        """Return the number of owners with a committed document in the collection."""
         self._open()
         folder = self._folder / check_collection(collection)
-        return sum(held - deleted for held, deleted in segments(folder)) if folder.is_dir() else 0
+        if not folder.is_dir():
+            return 0
+        return sum(total - deleted for total, deleted in segments(folder))
 
     def position(self) -> int | None:
-        """Return the saved position of the change log; None for none, 0 if a collection is gone."""
+        """Return the saved position in the change log; None without one.
+
+        0 if the file is unreadable or a collection's folder is missing: the index must be rebuilt.
+        """
         self._open()
         path = self._folder / _POSITION
         if not path.exists():
             return None
         try:
             saved = json.loads(path.read_text())
-            position, names = int(saved["position"]), [str(name) for name in saved["collections"]]
+            position = int(saved["position"])
+            names = [str(name) for name in saved["collections"]]
         except (OSError, ValueError, KeyError, TypeError):
-            return 0  # it is no proof of anything: the index is made anew
+            return 0
         return position if all((self._folder / name).is_dir() for name in names) else 0
 
     def save_position(self, position: int) -> None:
-        """Save the position of the change log up to which everything committed is here.
+        """Save the position in the change log up to which the committed index is complete.
 
         Raises:
-            StoreError: The disk refused.
+            StoreError: The file cannot be written.
         """
         with self._changing:
             self._open()
@@ -174,7 +181,7 @@ class TextIndex:
                 raise text_failure(self._folder, error) from error
 
     def clear(self) -> None:
-        """Drop every document of every collection, with its files; set the saved position to 0."""
+        """Delete the files of all collections and set the saved position to 0."""
         self.save_position(0)
         with self._changing:
             self._open()
@@ -186,7 +193,7 @@ class TextIndex:
                     shutil.rmtree(self._folder / name)
 
     def close(self) -> None:
-        """Drop what is not committed and let the folder go; a second call does nothing."""
+        """Discard uncommitted changes and release the folder; can be called twice."""
         with self._changing:
             if not self._closed:
                 self._closed = True
@@ -199,15 +206,15 @@ class TextIndex:
         if self._closed:
             raise StoreError(f"the text index in {self._folder} is closed")
 
-    def _found(self, collection: str) -> Shelf | None:
-        """Return a collection, opened at its first use; None when it never had a document."""
+    def _existing_shelf(self, collection: str) -> Shelf | None:
+        """Return a collection, opened at its first use; None if it never had a document."""
         self._open()
         shelf = self._shelves.get(check_collection(collection))
         if shelf is None and (self._folder / collection).is_dir():
-            shelf = self._made(collection)
+            shelf = self._open_shelf(collection)
         return shelf
 
-    def _made(self, collection: str) -> Shelf:
+    def _open_shelf(self, collection: str) -> Shelf:
         with self._changing:
             self._open()
             shelf = self._shelves.get(collection)
@@ -217,18 +224,18 @@ class TextIndex:
 
 
 def _claim(folder: Path, marks: dict[str, str | int]) -> None:
-    """Check whose the folder is; empty it when it is of another language or layout."""
+    """Check that the group owns the folder; empty it if its language or layout differs."""
     path = folder / _MARKS
     try:
-        held = (
+        stored = (
             cast("dict[str, str | int] | None", json.loads(path.read_text()))
             if path.exists()
             else None
         )
-        group = held["group"] if held else marks["group"]
+        group = stored["group"] if stored else marks["group"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise text_failure(folder, error) from error
-    if held == marks:
+    if stored == marks:
         return
     if group != marks["group"]:
         raise IsolationError(f"{folder} holds the text of another entity")

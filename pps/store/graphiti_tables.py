@@ -112,7 +112,7 @@ class GraphitiSaga:
 
 @dataclass(frozen=True, slots=True)
 class GraphitiLink:
-    """A row of a ``LinkTable``: a community's member, a saga's episode, or two episodes in order."""
+    """A row of a ``LinkTable``: community and member, saga and episode, or two episodes."""
 
     uuid: str
     source: str
