@@ -1,13 +1,13 @@
-"""The vector index of one entity: ids, vectors and times, and never a text.
+"""The vector index of one entity. It stores ids, vectors and times, and no text.
 
-A *row* is one vector: an owner (a node, fact, turn, anchor …) and the part of its text, from 0. An
-owner is found once, by its best part.
+A *row* is one vector, with its owner (a node, fact, turn, anchor …) and the number of the part of
+the owner's text, from 0. A search returns an owner once, with its best part.
 
-All rows are in ``vectors.db``. A collection is searched in one of two ways: its rows are scanned in
-memory, or, when they are more than may be there, they are in a Chroma collection of their own;
-anchors always are. Chroma's is made of the rows in the background, and until it has all of them the
-scan answers. Chroma saves its files in place, so a kill may tear them: what is not known to be
-whole is made again from the rows.
+All rows are in ``vectors.db``. A collection is searched by scanning its rows in memory, or in a
+Chroma collection if it has too many rows; anchors are always in Chroma. The Chroma collection is
+built from the rows in the background, and until it is complete the scan answers. Chroma writes its
+files in place, so a kill may corrupt them: a collection that is not known to be intact is rebuilt
+from the rows.
 """
 
 from __future__ import annotations
@@ -37,33 +37,35 @@ from pps.models.token_encoder import PackedStates
 __all__ = ["COLLECTIONS", "VectorHit", "VectorIndex", "VectorRow"]
 
 IN_MEMORY = VectorSettings().in_memory
-"""Rows of a collection that are scanned in memory, at most: 0.5 GB of 384 dimensions. Among 100,000
-a scan finds more of the nearest than a graph of neighbours, takes half its time, and costs nothing
-to write."""
+"""Maximum rows of a collection that are scanned in memory: 0.5 GB with 384 dimensions.
+
+For 100,000 rows a scan has a higher recall than Chroma's graph of neighbours, takes half its time,
+and needs no index to be written.
+"""
 _TOKEN_MODEL = "token_model"  # noqa: S105 (a mark's key)
 _POSITION = "log_position"
-_BREATH_S = 0.02
-"""Between two slices of a build: a write that waits has its turn then."""
+_PAUSE_S = 0.02
+"""Pause between two slices of a build, for waiting writes."""
 _log = logging.getLogger(__name__)
 
 
 _ANCHORS = "anchors"
 _NEW = "anchors.new"
 _EMPTY = "empty anchors"
-"""The mark of an empty collection that is made and not opened: its files as they were left."""
+"""Key of the mark with the listing of the empty collection of anchors, which is not opened yet."""
 
 
 class VectorIndex:
-    """All vectors of one entity. Every method blocks, and may run in several threads at once.
+    """All vectors of one entity. Every method blocks and may be called from several threads.
 
-    Queries run beside each other and beside a write; writes take turns. A write survives a kill
-    when its call returns, and is seen by every query that starts after that.
+    Queries run concurrently, also with a write; writes take turns. A write that returned survives a
+    kill and is visible to every query that starts afterwards.
     """
 
     def __init__(
         self, folder: Path, rows: RowStore, marks: Mapping[str, Number], in_memory: int
     ) -> None:
-        """Begin to search rows that are this entity's; callers use ``open``."""
+        """Wrap rows that belong to the entity; callers use ``open``."""
         self._folder = folder / "chroma"
         self._rows = rows
         self._marks = marks
@@ -81,16 +83,16 @@ class VectorIndex:
     def open(
         cls, folder: Path, *, group: str, fingerprint: Fingerprint, in_memory: int = IN_MEMORY
     ) -> VectorIndex:
-        """Open the index in a data folder (``vectors.db``, ``chroma/``), or start an empty one.
+        """Open the index in a data folder (``vectors.db``, ``chroma/``), or create an empty one.
 
-        ``in_memory`` bounds the rows of a collection that are scanned; reading 100,000 of them
-        takes 0.7 s with two cores.
+        ``in_memory`` is the maximum number of rows of a collection that are scanned in memory;
+        reading 100,000 rows takes 0.7 s with two cores.
 
         Raises:
             IsolationError: The folder holds another entity's vectors.
-            ConfigError: Its vectors are another model's; the message names ``pps reembed``.
-            StoreConflict: They are open already, here or in another process.
-            StoreError: They cannot be opened; the message names ``pps reindex``.
+            ConfigError: The vectors are of another model; the error names ``pps reembed``.
+            StoreConflict: The index is already open, in this or another process.
+            StoreError: The index cannot be opened; the error names ``pps reindex``.
         """
         marks = _marks(group, fingerprint)
         with contextlib.ExitStack() as failing, chroma_errors(folder):
@@ -99,7 +101,7 @@ class VectorIndex:
             rows = RowStore(folder / "vectors.db")
             failing.callback(rows.close)
             _claim(folder, rows, marks)
-            _without_strays(folder / "chroma")
+            _remove_strays(folder / "chroma")
             index = cls(folder, rows, marks, in_memory)
             failing.callback(index._close_collections)
             index._load()
@@ -107,10 +109,10 @@ class VectorIndex:
             return index
 
     def replace(self, collection: str, rows: Sequence[VectorRow]) -> None:
-        """Make these rows all that their owners have in the collection.
+        """Replace all rows of the owners of these rows in the collection.
 
         Raises:
-            InvalidRequest: A vector has another dimension, or its length is not finite, or is zero;
+            InvalidRequest: A vector has another dimension, or its length is zero or not finite;
                 nothing is written.
         """
         check_collection(collection)
@@ -132,7 +134,7 @@ class VectorIndex:
             self._follow(collection, changed, np.array([vectors[key] for key in changed]), surplus)
 
     def delete(self, collection: str, owners: Iterable[str]) -> None:
-        """Drop every part of the owners; an absent owner is no error."""
+        """Delete all rows of the owners; absent owners are ignored."""
         with self._writing:
             if not self.is_empty(collection):
                 gone = self._rows.keys(collection, owners)
@@ -142,13 +144,13 @@ class VectorIndex:
     def query(
         self, collection: str, vector: Vector, k: int, allowed: AbstractSet[str] | None = None
     ) -> list[VectorHit]:
-        """Return the ``k`` owners most like a vector, best first; fewer only when no more exist.
+        """Return the ``k`` owners nearest to a vector, best first; fewer only if no more exist.
 
         Args:
             collection: One of ``COLLECTIONS``.
             vector: Shape (dimension,).
-            k: Most owners, 1 or more.
-            allowed: Only these owners; None allows all, an empty set none.
+            k: Maximum number of owners, at least 1.
+            allowed: Restricts the owners; None allows all, an empty set none.
         """
         probe = self._matrix([vector])[0]
         if k < 1:
@@ -157,9 +159,9 @@ class VectorIndex:
             return []
         try:
             return self._hits(collection, probe, k, allowed)
-        except (
-            StoreError
-        ):  # Chroma fails on a query when a row goes that it has just met: "Error finding id"
+        except StoreError:
+            # Chroma's query fails if a row that it has met is deleted meanwhile ("Error finding
+            # id"): try again without concurrent writes.
             with self._writing:
                 self._opened()
                 try:
@@ -172,33 +174,33 @@ class VectorIndex:
         self, collection: str, probe: Vector, k: int, allowed: AbstractSet[str] | None
     ) -> list[VectorHit]:
         self._opened()
-        flat = self._flat.get(collection)  # first: what leaves memory meanwhile is in Chroma
+        # The memory first: a collection that leaves it meanwhile is already in Chroma.
+        flat = self._flat.get(collection)
         searched = flat if flat is not None else self._chroma.get(collection)
         return [] if searched is None else searched.hits(probe, k, allowed)
 
     def is_empty(self, collection: str) -> bool:
-        """Tell at once whether nothing was ever put into a collection, so nothing can be found."""
+        """Return whether a collection never had a row; does not read the rows."""
         self._opened()
         return check_collection(collection) not in self._flat and collection not in self._chroma
 
     def is_built(self, collection: str) -> bool:
-        """Tell whether a collection is searched in Chroma, and not scanned in memory."""
+        """Return whether a collection is searched in Chroma, not scanned in memory."""
         return not self.is_empty(collection) and collection not in self._flat
 
     def vectors(self, collection: str, owners: Iterable[str]) -> dict[str, Vector]:
-        """Return the vector of part 0 of each owner that has one; shape (dimension,)."""
+        """Return owner → the vector of its part 0, shape (dimension,); others are left out."""
         if self.is_empty(collection):
             return {}
-        pages = self._rows.pages(collection, owners)
-        return {
-            owner: row
-            for keys, matrix in pages
-            for (owner, part), row in zip(keys, matrix, strict=True)
-            if not part
-        }
+        vectors: dict[str, Vector] = {}
+        for keys, matrix in self._rows.pages(collection, owners):
+            for (owner, part), row in zip(keys, matrix, strict=True):
+                if part == 0:
+                    vectors[owner] = row
+        return vectors
 
     def parts(self, collection: str, owners: Iterable[str]) -> dict[str, Matrix]:
-        """Return the vectors of each owner that has any, part by part; shape (parts, dimension)."""
+        """Return owner → its vectors, shape (parts, dimension); owners without are left out."""
         if self.is_empty(collection):
             return {}
         vectors_by_owner: dict[str, dict[int, Vector]] = {}
@@ -211,62 +213,68 @@ class VectorIndex:
         }
 
     def owners(self, collection: str) -> set[str]:
-        """Return every owner that has a vector in the collection."""
+        """Return the owners with a vector in the collection."""
         return set() if self.is_empty(collection) else self._rows.owners(collection)
 
     def count(self, collection: str) -> int:
-        """Return how many owners have a vector in the collection."""
+        """Return the number of owners with a vector in the collection."""
         return 0 if self.is_empty(collection) else self._rows.count(collection)
 
     @property
     def token_model(self) -> str:
-        """The fingerprint of the model whose token states are kept; empty where there are none."""
+        """The fingerprint of the model of the stored token states; empty if there are none."""
         return self._rows.marks().get(_TOKEN_MODEL, "")
 
     def keep_token_model(self, model: str) -> None:
-        """Note that all token states are noted or made by this model."""
+        """Record the model of all stored and due token states."""
         with self._writing:
             self._rows.mark({_TOKEN_MODEL: model})
 
     def clear_tokens(self) -> None:
-        """Drop all token states and what says of which model they are."""
+        """Delete all token states and the record of their model."""
         with self._writing:
             self._forget_token_states()
             self._rows.clear_tokens()
             self._rows.unmark(_TOKEN_MODEL)
 
     def purge(self) -> None:
-        """Take what was dropped out of the file's log too."""
+        """Remove deleted rows from the file's log too."""
         with self._writing:
             self._rows.empty_log()
 
     def note_tokens(self, hashes: Mapping[str, str], gone: Iterable[str] = ()) -> None:
-        """Note whose token states are to be made anew, and drop those of owners that are gone."""
+        """Mark the token states of changed texts as due, and delete those of removed owners.
+
+        ``hashes`` maps owners to the hash of their text.
+        """
         with self._writing:
             self._rows.note_tokens(hashes, gone)
             self._forget_token_states()
 
     def tokens_due(self, limit: int) -> dict[str, str]:
-        """Return owner → hash of at most ``limit`` texts whose token states are to be made."""
+        """Return owner → hash of its text, for up to ``limit`` texts with due token states."""
         return self._rows.tokens_due(limit)
 
     def put_tokens(self, states: Mapping[str, tuple[str, bytes]]) -> None:
-        """Store owner → (hash of its text, token states); an owner whose text changed stays due."""
+        """Store owner → (hash of its text, token states).
+
+        Owners whose text has changed meanwhile stay due.
+        """
         with self._writing:
             self._rows.put_tokens(states)
             self._forget_token_states()
 
     def tokens(self, owners: Iterable[str] | None) -> dict[str, bytes]:
-        """Return owner → token states, int8, of the owners that have any; None is all of them."""
+        """Return owner → token states, int8, of the given owners (None: of all) that have any."""
         return self._rows.all_tokens() if owners is None else self._rows.tokens(owners)
 
     @property
     def known_token_states(self) -> PackedStates | None:
-        """What ``token_states`` returns, or None where that has to be read."""
+        """The cached result of ``token_states``, or None if it must be read."""
         return self._token_states
 
     def token_states(self) -> PackedStates:
-        """Return all token states; they stay in memory until one changes: call it for few only."""
+        """Return all token states, cached in memory until one changes: for small memories only."""
         states = self._token_states
         if states is None:
             with self._writing:
@@ -274,16 +282,16 @@ class VectorIndex:
         return states
 
     def token_owners(self) -> set[str]:
-        """Return the owners that have token states, or wait for them."""
+        """Return the owners with stored or due token states."""
         return self._rows.token_owners()
 
     @property
     def known_token_counts(self) -> tuple[int, int] | None:
-        """What ``token_counts`` returns, or None where that has to be read."""
+        """The cached result of ``token_counts``, or None if it must be read."""
         return self._token_counts
 
     def token_counts(self) -> tuple[int, int]:
-        """Return how many texts have token states, and how many wait for them."""
+        """Return the number of texts with token states, and the number of due ones."""
         counts = self._token_counts
         if counts is None:
             with self._writing:
@@ -291,23 +299,26 @@ class VectorIndex:
         return counts
 
     def position(self) -> int | None:
-        """Return the saved position of the change log; None where none was saved."""
+        """Return the saved position in the change log; None if none was saved."""
         saved = self._rows.marks().get(_POSITION)
         return None if saved is None else int(saved)
 
     def save_position(self, position: int) -> None:
-        """Save the change log's position up to which all is here; it survives a loss of power."""
+        """Save the position in the change log that the index has reached.
+
+        The position and the rows survive a loss of power.
+        """
         with self._writing:
             self._rows.mark({_POSITION: str(position)})
             self._rows.flush()
 
     def _forget_token_states(self) -> None:
-        """Read states and their numbers anew when they are next asked for."""
+        """Clear the caches of token states and their counts."""
         self._token_counts = None
         self._token_states = None
 
     def clear(self) -> None:
-        """Drop every vector and token state of every collection; set the saved position to 0."""
+        """Delete all vectors and token states, and set the saved position to 0."""
         with self._writing:
             self._opened()
             self._rows.mark({_POSITION: "0"})
@@ -318,10 +329,10 @@ class VectorIndex:
                 self._forget_chroma(name)
 
     def keep_namespace(self) -> None:
-        """Begin to make the empty collection of anchors where there is none yet; returns at once.
+        """Start to create the empty collection of anchors if there is none; returns at once.
 
-        So each entity has its namespace in Chroma before its first anchor. To import Chroma takes
-        over a second: it is made in a thread.
+        So each entity has its namespace in Chroma before its first anchor. A thread creates it,
+        because importing Chroma takes over a second.
         """
         with self._writing:
             exists = (self._folder / _ANCHORS).exists() or not self.is_empty(_ANCHORS)
@@ -332,21 +343,22 @@ class VectorIndex:
         make.start()
 
     def _make_empty(self) -> None:
-        made, place = self._folder / _NEW, self._folder / _ANCHORS
+        draft = self._folder / _NEW
+        folder = self._folder / _ANCHORS
         try:
-            ChromaCollection.erase(made)
-            ChromaCollection(made, _ANCHORS, self._rows, self._marks, make=True).close()
+            ChromaCollection.erase(draft)
+            ChromaCollection(draft, _ANCHORS, self._rows, self._marks, make=True).close()
             with self._writing:
-                if self._closed.is_set() or not self.is_empty(_ANCHORS) or place.exists():
-                    ChromaCollection.erase(made)
+                if self._closed.is_set() or not self.is_empty(_ANCHORS) or folder.exists():
+                    ChromaCollection.erase(draft)
                     return
-                made.rename(place)
-                self._rows.mark({_EMPTY: listing(place)})
+                draft.rename(folder)
+                self._rows.mark({_EMPTY: listing(folder)})
         except (PPSError, OSError) as error:
             _log.warning("the empty collection of anchors is not made: %s", error)
 
     def close(self) -> None:
-        """Give back Chroma's threads and files, and let the rows go; a second call does nothing."""
+        """Close the Chroma collections and the rows; can be called twice."""
         if self._closed.is_set():
             return
         self._closed.set()
@@ -359,13 +371,15 @@ class VectorIndex:
             self._rows.mark({whole(name): listing(self._folder / name) for name in built})
 
     def _load(self) -> None:
-        """Open whole collections in Chroma, read others into memory, and begin to build large ones."""
+        """Open intact collections in Chroma, load the others, and start to build large ones."""
         marks = self._rows.marks()
         for name, size in self._rows.sizes().items():
-            # Twice: a collection whose size goes up and down would be built each time.
-            if self._belongs_in_chroma(name, 2 * size) and listing(
-                self._folder / name
-            ) == marks.get(whole(name)):
+            folder = self._folder / name
+            # Half of the limit is enough to stay in Chroma: otherwise a collection whose size
+            # varies around the limit would be rebuilt each time.
+            if self._belongs_in_chroma(name, 2 * size) and listing(folder) == marks.get(
+                whole(name)
+            ):
                 try:
                     self._chroma[name] = self._collection(name, make=False)
                     continue
@@ -379,10 +393,10 @@ class VectorIndex:
             self._rows.unmark(whole(name))
             self._flat[name] = FlatIndex(self._dimension, size)
         for name in set(COLLECTIONS) - self._chroma.keys():
-            is_empty_one = name not in self._flat and marks.get(_EMPTY) == listing(
+            is_prepared = name not in self._flat and marks.get(_EMPTY) == listing(
                 self._folder / name
             )
-            if name != _ANCHORS or not is_empty_one:
+            if name != _ANCHORS or not is_prepared:
                 ChromaCollection.erase(self._folder / name)
         self._read_into(self._flat)
         for name in list(self._flat):
@@ -401,7 +415,7 @@ class VectorIndex:
     def _follow(
         self, collection: str, keys: list[RowKey], matrix: Matrix, gone: list[RowKey]
     ) -> None:
-        """Have what is searched follow a change of the rows."""
+        """Apply a change of the rows to the scan and to Chroma."""
         flat = self._flat.get(collection)
         if flat is not None:
             if keys:
@@ -419,7 +433,7 @@ class VectorIndex:
         return size > (0 if collection == "anchors" else self._in_memory)
 
     def _build_if_many(self, collection: str) -> None:
-        """Begin, once, to put a collection that is too large for memory into Chroma."""
+        """Start to build a collection in Chroma if it is too large for memory, and not started."""
         if collection in self._builds or not self._belongs_in_chroma(
             collection, len(self._flat[collection])
         ):
@@ -431,27 +445,24 @@ class VectorIndex:
         build.start()
 
     def _build(self, collection: str) -> None:
-        """Put every row into Chroma, slice by slice beside reads and writes, then search there."""
+        """Copy all rows into Chroma in slices, concurrently with reads and writes; then use it."""
         try:
-            ChromaCollection.erase(
-                self._folder / collection
-            )  # an empty one, or what is left of one
-            made = self._collection(
-                collection, make=True
-            )  # without the lock: to import Chroma takes a second or more
+            ChromaCollection.erase(self._folder / collection)  # an empty or damaged one
+            # Without the lock: importing Chroma takes a second or more.
+            target = self._collection(collection, make=True)
             with self._writing:
                 if self._closed.is_set() or collection not in self._flat:
-                    made.close()
+                    target.close()
                     return
-                self._chroma[collection] = made
+                self._chroma[collection] = target
             after = 0
-            while not self._closed.wait(_BREATH_S):
+            while not self._closed.wait(_PAUSE_S):
                 with self._writing:
-                    if self._chroma.get(collection) is not made:
-                        return  # it was cleared, or failed, meanwhile
+                    if self._chroma.get(collection) is not target:
+                        return  # cleared or failed meanwhile
                     after, pages = self._rows.scan([collection], after, SLICE)
                     for page in pages:
-                        made.put(page.keys, page.matrix)
+                        target.put(page.keys, page.matrix)
                     if not pages:
                         del self._flat[collection]
                         return
@@ -459,12 +470,11 @@ class VectorIndex:
             _log.warning("%s stays in memory: %s", collection, error.message)
             with self._writing:
                 self._forget_chroma(collection)
-                self._builds[collection] = (
-                    threading.current_thread()
-                )  # the next opening tries again
+                # No second try before the index is opened again.
+                self._builds[collection] = threading.current_thread()
 
     def _scan_again(self, collection: str, error: StoreError) -> None:
-        """Drop a failed collection of Chroma: read its rows into memory, and build it again."""
+        """Discard a failed Chroma collection: load its rows into memory and build it again."""
         _log.warning("making %s in Chroma again from its rows: %s", collection, error.message)
         if collection not in self._flat:
             flat = FlatIndex(self._dimension, self._rows.sizes().get(collection, 0))
@@ -475,13 +485,13 @@ class VectorIndex:
 
     def _forget_chroma(self, collection: str) -> None:
         self._builds.pop(collection, None)
-        made = self._chroma.pop(collection, None)
+        forgotten = self._chroma.pop(collection, None)
         try:
             self._rows.unmark(whole(collection))
         finally:
-            if made is not None:
-                with contextlib.suppress(StoreError):  # its files go all the same
-                    made.close()
+            if forgotten is not None:
+                with contextlib.suppress(StoreError):  # its files are erased anyway
+                    forgotten.close()
             ChromaCollection.erase(self._folder / collection)
 
     def _collection(self, name: str, *, make: bool) -> ChromaCollection:
@@ -507,15 +517,17 @@ class VectorIndex:
 
 
 def _claim(folder: Path, rows: RowStore, marks: Mapping[str, Number]) -> None:
-    """Check whose the rows are, the owner first, so that a stranger learns no more."""
-    held, wanted = rows.marks(), {key: str(value) for key, value in marks.items()}
-    if not held:
-        rows.mark(wanted)
-    elif held.get("pps_group") != wanted["pps_group"]:
+    """Check the owner of the rows, then their model: another entity must not learn the model."""
+    stored = rows.marks()
+    expected = {key: str(value) for key, value in marks.items()}
+    if not stored:
+        rows.mark(expected)
+    elif stored.get("pps_group") != expected["pps_group"]:
         raise IsolationError(f"{folder} holds the vectors of another entity")
-    elif any(held.get(key) != value for key, value in wanted.items()):
+    elif any(stored.get(key) != value for key, value in expected.items()):
         raise ConfigError(
-            f"{folder} holds vectors of {_said(held)} and the embedder makes {_said(wanted)}; "
+            f"{folder} holds vectors of {_describe_model(stored)} "
+            f"and the embedder makes {_describe_model(expected)}; "
             "run `pps reembed`, or set the embedder back"
         )
 
@@ -530,12 +542,12 @@ def _marks(group: str, fingerprint: Fingerprint) -> dict[str, Number]:
     }
 
 
-def _said(marks: Mapping[str, str]) -> str:
+def _describe_model(marks: Mapping[str, str]) -> str:
     return ", ".join(marks.get(f"pps_{name}", "?") for name in ("model", "dimension", "pooling"))
 
 
-def _without_strays(folder: Path) -> None:
-    """Delete what belongs to no collection, such as the shared graph folder until 2026-11."""
+def _remove_strays(folder: Path) -> None:
+    """Delete files that belong to no collection, such as the shared folder used until 2026-11."""
     for path in folder.iterdir() if folder.is_dir() else ():
         if path.is_dir() and path.name not in COLLECTIONS:
             shutil.rmtree(path)

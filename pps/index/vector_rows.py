@@ -1,7 +1,7 @@
-"""The rows of a vector index as they are kept: ``vectors.db``, a small SQLite file of one entity.
+"""The stored rows of a vector index: ``vectors.db``, a SQLite file of one entity.
 
-What is searched, a scan in memory or a graph of neighbours in Chroma, is made of these rows, and
-can be made again without asking a model.
+The scan in memory and Chroma's graph of neighbours are built from these rows and can be rebuilt
+without calling a model.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pps.core.sql import LIST, insert, listed
 from pps.models.protocols import Matrix, Vector
 
 RowKey: TypeAlias = tuple[str, int]
-"""An owner and a part."""
+"""Owner, and number of the part of its text."""
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS marks (key TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -46,7 +46,7 @@ DROP TABLE IF EXISTS merged;
 DROP TABLE IF EXISTS waiting;
 DELETE FROM marks WHERE key IN ('state', 'layout', 'files');
 """
-"""Tables until 2026-11: which rows were in a graph of neighbours, and which in memory."""
+"""Removes tables used until 2026-11: which rows were in Chroma, and which in memory."""
 _PAGE = 1000
 
 
@@ -68,11 +68,11 @@ class Keyed(NamedTuple):
 
 
 class RowStore:
-    """All rows of one entity; every method may be called from several threads, and takes its turn.
+    """All rows of one entity. Methods may be called from several threads and run one at a time.
 
-    A change survives a kill when its call returns; a loss of power may take the last ones, never a
-    half. The file is locked as long as it is open: what is searched would not see another's
-    changes.
+    A change that returned survives a kill. A loss of power may undo the last changes, each of them
+    completely. The file is locked while it is open, because the searched copies would not follow
+    changes of another process.
     """
 
     def __init__(self, path: Path) -> None:
@@ -96,11 +96,11 @@ class RowStore:
                 raise
 
     def marks(self) -> dict[str, str]:
-        """Return the group, the model and the built state of the rows; empty for a new file."""
+        """Return all marks: group, model, position, built collections; empty for a new file."""
         return dict(self._read("SELECT key, value FROM marks"))
 
     def mark(self, marks: Mapping[str, str]) -> None:
-        """Set marks; others stay."""
+        """Set marks; other marks stay."""
         with self._changing() as db:
             db.executemany("INSERT OR REPLACE INTO marks VALUES (?, ?)", list(marks.items()))
 
@@ -109,17 +109,20 @@ class RowStore:
             db.execute("DELETE FROM marks WHERE key = ?", (key,))
 
     def changed(self, collection: str, rows: Mapping[RowKey, Vector]) -> list[RowKey]:
-        """Return the keys of those rows that are not there with just that vector."""
-        same = {
-            key
-            for keys, matrix in self.pages(collection, {owner for owner, _ in rows})
-            for key, vector in zip(keys, matrix, strict=True)
-            if key in rows and np.array_equal(vector, rows[key])
-        }
-        return [key for key in rows if key not in same]
+        """Return the keys of the rows that are not stored yet with exactly this vector."""
+        unchanged = set[RowKey]()
+        owners = {owner for owner, _ in rows}
+        for keys, matrix in self.pages(collection, owners):
+            for key, vector in zip(keys, matrix, strict=True):
+                if key in rows and np.array_equal(vector, rows[key]):
+                    unchanged.add(key)
+        return [key for key in rows if key not in unchanged]
 
     def put(self, collection: str, rows: Iterable[VectorRow], drop: Iterable[RowKey] = ()) -> None:
-        """Add or replace rows and drop others, all or nothing; Chroma lacks rows from here on."""
+        """Add or replace rows and drop others in one transaction.
+
+        Also removes the mark that the Chroma collection is intact.
+        """
         with self._changing() as db:
             insert(
                 db,
@@ -129,7 +132,8 @@ class RowStore:
             )
             db.execute(
                 "DELETE FROM rows WHERE collection = ? AND (owner, part) IN "
-                "(SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(?))",
+                "(SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') "
+                "FROM json_each(?))",
                 (collection, json.dumps(list(drop))),
             )
             db.execute("DELETE FROM marks WHERE key = ?", (whole(collection),))
@@ -137,10 +141,10 @@ class RowStore:
     def scan(
         self, collections: Iterable[str], after: int, limit: int = _PAGE
     ) -> tuple[int, list[Keyed]]:
-        """Return the next rows by collection in the order of addition, and the last number.
+        """Return the rowid of the last row read, and up to ``limit`` rows after ``after``.
 
-        At the end there are none. Other collections' rows are read on the way: nothing orders a
-        collection's alone.
+        Rows are grouped by collection, in the order of their addition; none at the end. There is no
+        index in that order, so rows of other collections are read and skipped.
         """
         rows = self._read(
             f"SELECT owner, part, vector, collection, rowid FROM rows WHERE +collection IN {LIST} "  # noqa: S608
@@ -150,12 +154,13 @@ class RowStore:
         by_collection: dict[str, list[Any]] = {}
         for row in rows:
             by_collection.setdefault(row[3], []).append(row)
-        return (rows[-1][4] if rows else after), [
-            Keyed(name, *_keyed(some)) for name, some in by_collection.items()
+        last = rows[-1][4] if rows else after
+        return last, [
+            Keyed(name, *_keyed(collection_rows)) for name, collection_rows in by_collection.items()
         ]
 
     def keys(self, collection: str, owners: Iterable[str] | None = None) -> list[RowKey]:
-        """Return the keys of the owners' rows, or of all."""
+        """Return the keys of the rows of the owners (None: of all)."""
         if owners is None:
             return self._read("SELECT owner, part FROM rows WHERE collection = ?", (collection,))
         return self._read(
@@ -166,7 +171,7 @@ class RowStore:
     def pages(
         self, collection: str, owners: Iterable[str] | None = None
     ) -> Iterator[tuple[list[RowKey], Matrix]]:
-        """Yield rows of the owners, or of the collection, in pages of shape (n, dimension)."""
+        """Yield (keys, vectors of shape (n, dimension)) of the owners' rows (None: of all)."""
         wanted = list(self.owners(collection) if owners is None else owners)
         for at in range(0, len(wanted), _PAGE):
             rows = self._read(
@@ -180,21 +185,21 @@ class RowStore:
         return {owner for owner, _ in self.keys(collection)}
 
     def sizes(self) -> dict[str, int]:
-        """Return how many rows each collection has; one that never had any is left out."""
+        """Return collection → number of rows; collections that never had a row are left out."""
         return dict(self._read("SELECT collection, size FROM sizes"))
 
     def count(self, collection: str) -> int:
-        """Return how many owners have a row."""
+        """Return the number of owners with a row."""
         return self._read(
             "SELECT count(DISTINCT owner) FROM rows WHERE collection = ?", (collection,)
         )[0][0]
 
     def note_tokens(self, hashes: Mapping[str, str], gone: Iterable[str] = ()) -> None:
-        """Note token states to make: of texts with another hash than their states; drop others.
+        """Mark the token states of texts with a new hash as due; delete those of removed owners.
 
         Args:
             hashes: Owner → hash of its text.
-            gone: Owners that have no text any more.
+            gone: Owners whose text was removed.
         """
         with self._changing() as db:
             db.executemany(
@@ -205,13 +210,16 @@ class RowStore:
             db.execute(f"DELETE FROM token_states WHERE owner IN {LIST}", (listed(gone),))  # noqa: S608 - a constant
 
     def tokens_due(self, limit: int) -> dict[str, str]:
-        """Return owner → hash of at most ``limit`` texts whose token states are to be made."""
+        """Return owner → hash of its text, for up to ``limit`` texts with due token states."""
         return dict(
             self._read("SELECT owner, hash FROM token_states WHERE made = 0 LIMIT ?", (limit,))
         )
 
     def put_tokens(self, states: Mapping[str, tuple[str, bytes]]) -> None:
-        """Store owner → (hash of its text, token states); an owner whose text changed stays due."""
+        """Store owner → (hash of its text, token states).
+
+        Owners whose text has changed meanwhile stay due.
+        """
         with self._changing() as db:
             db.executemany(
                 "UPDATE token_states SET states = ?, made = 1 WHERE owner = ? AND hash = ?",
@@ -219,7 +227,7 @@ class RowStore:
             )
 
     def tokens(self, owners: Iterable[str]) -> dict[str, bytes]:
-        """Return owner → token states of those that have any."""
+        """Return owner → token states; owners without are left out."""
         return dict(
             self._read(
                 f"SELECT owner, states FROM token_states WHERE owner IN {LIST} "  # noqa: S608 - a constant
@@ -229,25 +237,25 @@ class RowStore:
         )
 
     def all_tokens(self) -> dict[str, bytes]:
-        """Return owner → token states of all owners; for a memory small enough for that."""
+        """Return owner → token states of all owners; for small memories only."""
         return dict(self._read("SELECT owner, states FROM token_states WHERE made = 1"))
 
     def token_owners(self) -> set[str]:
-        """Return the owners that have token states, or wait for them."""
+        """Return the owners with stored or due token states."""
         return {owner for (owner,) in self._read("SELECT owner FROM token_states")}
 
     def token_counts(self) -> tuple[int, int]:
-        """Return how many texts have token states, and how many wait for them."""
+        """Return the number of texts with token states, and the number of due ones."""
         counts = dict(self._read("SELECT made, count(*) FROM token_states GROUP BY made"))
         return counts.get(1, 0), counts.get(0, 0)
 
     def clear_tokens(self) -> None:
-        """Drop every token state and every note of one."""
+        """Delete all stored and due token states."""
         with self._changing() as db:
             db.execute("DELETE FROM token_states")
 
     def clear(self) -> None:
-        """Drop every row, and that any collection is whole in Chroma; other marks stay."""
+        """Delete all rows, token states and marks of intact Chroma collections."""
         with self._changing() as db:
             db.execute("DELETE FROM rows")
             db.execute("DELETE FROM token_states")
@@ -255,12 +263,12 @@ class RowStore:
             db.execute(f"DELETE FROM marks WHERE key GLOB '{whole('*')}'")  # noqa: S608 - a constant
 
     def flush(self) -> None:
-        """Make sure that what was changed survives a loss of power too."""
+        """Make all changes survive a loss of power."""
         with self._lock, row_errors(self._path):
             self._db.execute("PRAGMA wal_checkpoint(FULL)").fetchall()
 
     def empty_log(self) -> None:
-        """Write the log into the file and empty it: what was deleted is in neither any more."""
+        """Checkpoint and empty the log, so that neither it nor the file has deleted rows."""
         with self._lock, row_errors(self._path):
             self._db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
 
@@ -286,15 +294,18 @@ class RowStore:
 
 
 def whole(collection: str) -> str:
-    """Return the mark of a collection whose Chroma files match its rows, since it was closed."""
+    """Return the key of the mark that a collection's Chroma files are intact.
+
+    It is set on closing, to the listing of the files.
+    """
     return f"whole {collection}"
 
 
 def moved(older: Path, path: Path, group: str) -> None:
-    """Move rows from Chroma's folder, their place until 2026-11; safe against a kill.
+    """Move the file of rows out of Chroma's folder, its place until 2026-11. Safe against a kill.
 
     Raises:
-        IsolationError: They are another group's, and stay where they are.
+        IsolationError: The rows belong to another group; the file is not moved.
     """
     if path.exists() or not older.exists():
         return
@@ -302,9 +313,7 @@ def moved(older: Path, path: Path, group: str) -> None:
         owner = db.execute("SELECT value FROM marks WHERE key = 'pps_group'").fetchone()
         if owner is not None and owner[0] != group:
             raise IsolationError(f"{older} holds the vectors of another entity")
-        db.execute(
-            "PRAGMA journal_mode=DELETE"
-        )  # what its log holds is in the file then, and the log is gone
+        db.execute("PRAGMA journal_mode=DELETE")  # copies the log into the file and removes it
     older.rename(path)
     folder = os.open(path.parent, os.O_RDONLY)
     try:
@@ -315,11 +324,11 @@ def moved(older: Path, path: Path, group: str) -> None:
 
 @contextmanager
 def row_errors(path: Path) -> Generator[None]:
-    """Raise what SQLite raises as a StoreError that names the command that helps."""
+    """Raise SQLite's errors inside the block as ``StoreError`` with the command that helps."""
     try:
         yield
     except sqlite3.Error as error:
-        # Python's own errors have no code: a text that is no UTF-8, a closed file.
+        # Errors of Python's module have no code: a text that is not UTF-8, a closed file.
         code = (getattr(error, "sqlite_errorcode", None) or 0) & 0xFF
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
             raise StoreConflict(f"{path} is open already; close it there first") from None
