@@ -1,4 +1,4 @@
-"""Signs of a text besides meaning and words: its letters, identifiers, and causes with effects."""
+"""Features of a text besides its embedding: trigrams, identifiers, and causes with effects."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pps.core.text import sentences_of
 BITS = 1_024
 Direction: TypeAlias = Literal["cause", "effect"]
 _READ = 20_000
-"""Characters of a text that are read, from its beginning."""
+"""Number of characters, from the beginning of a text, that are read."""
 _MOST_PAIRS = 8
 _LONGEST_SPAN = 300
 _WORD = re.compile(r"[^\W_]{3,}")
@@ -48,7 +48,7 @@ def letters(text: str) -> bytes:
 
 @lru_cache(maxsize=2_048)
 def identifiers(text: str) -> frozenset[str]:
-    """Return the identifiers in a text, whole and in parts, in lower case; empty without any."""
+    """Return the identifiers of source code in a text, and their parts, in lower case."""
     names: set[str] = set()
     for match in _CODE.findall(text[:_READ]):
         names.add(match.lower())
@@ -59,11 +59,11 @@ def identifiers(text: str) -> frozenset[str]:
 
 
 def hashed(terms: Iterable[str]) -> bytes:
-    """Return terms as sorted hashes of 8 bytes."""
-    made = [
+    """Return the sorted hashes of terms, 8 bytes each."""
+    digests = [
         hashlib.blake2b(term.encode("utf-8", "replace"), digest_size=8).digest() for term in terms
     ]
-    return np.sort(np.frombuffer(b"".join(made), dtype=np.uint64)).tobytes()
+    return np.sort(np.frombuffer(b"".join(digests), dtype=np.uint64)).tobytes()
 
 
 def numbers(blob: bytes) -> NDArray[np.uint64]:
@@ -73,7 +73,7 @@ def numbers(blob: bytes) -> NDArray[np.uint64]:
 
 @lru_cache(maxsize=2_048)
 def causal_pairs(text: str) -> tuple[tuple[str, str], ...]:
-    """Return the (cause, effect) pairs that a text states, at most eight."""
+    """Return the first eight (cause, effect) pairs that a text states."""
     pairs: list[tuple[str, str]] = []
     before = ""
     for sentence in sentences_of(text[:_READ]):
@@ -85,16 +85,16 @@ def causal_pairs(text: str) -> tuple[tuple[str, str], ...]:
 
 
 @lru_cache(maxsize=256)
-def asked(query: str) -> tuple[Direction, str] | None:
-    """Return the side of a cause that a query asks for, and its words about the other side.
+def causal_question(query: str) -> tuple[Direction, str] | None:
+    """Return whether a query asks for a cause or an effect, and its words about the other one.
 
-    None for a query that asks for neither.
+    "Why did the cellar flood?" gives ("cause", "did the cellar flood"). None for other queries.
     """
     directions: tuple[Direction, ...] = ("cause", "effect")
     for direction in directions:
         cue = _cues(f"asks_{direction}").search(query)
         if cue is not None:
-            parts = query[: cue.start()], *filter(None, cue.groups()), query[cue.end() :]
+            parts = (query[: cue.start()], *filter(None, cue.groups()), query[cue.end() :])
             rest = _trimmed(" ".join(parts))
             if rest:
                 return direction, rest
@@ -102,6 +102,7 @@ def asked(query: str) -> tuple[Direction, str] | None:
 
 
 def _pair(sentence: str, before: str) -> tuple[str, str] | None:
+    """Return the (cause, effect) of a sentence; ``before`` is the previous sentence."""
     leading = _cues("leading").match(sentence.lstrip())
     if leading is not None and "," in sentence:
         cause, _, effect = sentence.lstrip()[leading.end() :].partition(",")
@@ -111,9 +112,8 @@ def _pair(sentence: str, before: str) -> tuple[str, str] | None:
         return _trimmed(sentence[cue.end() :]), _trimmed(sentence[: cue.start()])
     cue = _cues("cause_first").search(sentence)
     if cue is not None:
-        return _trimmed(sentence[: cue.start()]) or _trimmed(before), _trimmed(
-            sentence[cue.end() :]
-        )
+        cause = _trimmed(sentence[: cue.start()]) or _trimmed(before)
+        return cause, _trimmed(sentence[cue.end() :])
     return None
 
 
@@ -123,10 +123,10 @@ def _trimmed(text: str) -> str:
 
 @lru_cache(maxsize=8)
 def _cues(kind: str) -> re.Pattern[str]:
-    """Return a pattern of a kind's cues in every language, longest first; gaps are groups."""
+    """Return a pattern of the cues of a kind in all languages, longest first; "…" is a group."""
     data = tomllib.loads(shipped("config/causes.toml").read_text("utf-8"))
     cues = sorted(
         (cue for language in data.values() for cue in language[kind]), key=len, reverse=True
     )
-    each = "|".join(re.escape(cue).replace("…", "(.+)") for cue in cues)
-    return re.compile(rf"\b(?:{each})\b", re.IGNORECASE)
+    alternatives = "|".join(re.escape(cue).replace("…", "(.+)") for cue in cues)
+    return re.compile(rf"\b(?:{alternatives})\b", re.IGNORECASE)

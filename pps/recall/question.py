@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 from pps.core.text import chunks, fold, is_question, sentences_of
 from pps.core.time_reading import names_time
 from pps.core.values import AnchorPassage
-from pps.index.signs import asked
+from pps.index.signs import causal_question
 from pps.journal.names import units, without_s
 from pps.models.onnx import wordpiece
 
@@ -333,7 +333,7 @@ def routes_of(query: str, nodes: Sequence[str], misspelt: Sequence[str] = ()) ->
             them.
     """
     routes: set[Route] = {name for name, cue in _ROUTE_PATTERNS.items() if cue.search(query)}
-    if asked(query) is not None:
+    if causal_question(query) is not None:
         routes.add("cause")
     if nodes:
         routes.add("named")

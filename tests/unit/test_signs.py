@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pps.index.signs import asked, causal_pairs, hashed, identifiers, letters, numbers
+from pps.index.signs import causal_pairs, causal_question, hashed, identifiers, letters, numbers
 
 
 @pytest.mark.parametrize(
@@ -38,13 +38,13 @@ def test_a_text_without_a_cue_has_no_cause() -> None:
 
 
 def test_a_question_asks_for_one_end_of_a_cause_or_for_none() -> None:
-    assert asked("Why did the cellar flood?") == ("cause", "did the cellar flood")
-    assert asked("What did the frost lead to?") == ("effect", "the frost")
-    assert asked("What did the outage cause?") == ("effect", "the outage")
-    assert asked("What can cause an outage?") is None
-    assert asked("Warum fiel der Flug aus?") == ("cause", "fiel der Flug aus")
-    assert asked("Where is the cellar?") is None
-    assert asked("why") is None
+    assert causal_question("Why did the cellar flood?") == ("cause", "did the cellar flood")
+    assert causal_question("What did the frost lead to?") == ("effect", "the frost")
+    assert causal_question("What did the outage cause?") == ("effect", "the outage")
+    assert causal_question("What can cause an outage?") is None
+    assert causal_question("Warum fiel der Flug aus?") == ("cause", "fiel der Flug aus")
+    assert causal_question("Where is the cellar?") is None
+    assert causal_question("why") is None
 
 
 def test_identifiers_are_whole_and_in_their_parts() -> None:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from pps.config.spaces import spaces
 from pps.core.values import ChannelName, ItemKind
-from pps.index.signs import BITS, asked, hashed, identifiers, letters, numbers
+from pps.index.signs import BITS, causal_question, hashed, identifiers, letters, numbers
 from pps.models.protocols import Matrix, Vector
 from pps.recall.perspectives import Likeness, retriever
 from pps.recall.search import Scored, Search, Sources
@@ -59,7 +59,7 @@ async def cause(search: Search, channel: ChannelName, depth: int) -> list[Scored
     for neither.
     """
     kind = _KINDS.get(channel)
-    question = asked(search.text)
+    question = causal_question(search.text)
     embedder = search.sources.embedder
     direction = _CAUSE_SPACE.direction
     if kind is None or question is None or embedder is None or direction is None:
