@@ -1,9 +1,9 @@
-"""Vectors of a collection in memory, found by scanning: nearly exact, and fast up to 100,000.
+"""Searches the vectors of a collection in memory by scanning: nearly exact, fast up to 100,000 rows.
 
-Up to 8,192 rows every one is scored. Of more, the codes (``SimHash``) are compared, and the rows
-whose codes are nearest are scored: of 100,000 sentences embedded by MiniLM that finds the ten
-nearest in 99 of 100 cases, even for questions far from all of them, in a third of the time that a
-graph of neighbours takes to find nine in ten.
+Up to 8,192 rows, every row is scored. Beyond, the codes (``SimHash``) of all rows are compared, and
+the rows with the nearest codes are scored. Of 100,000 sentences embedded by MiniLM this finds 99 %
+of the ten nearest, even for queries far from all of them, in a third of the time in which a graph
+of neighbours finds 90 %.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from pps.models.protocols import Matrix, Vector
 
 _ROOM = 64
 _ALL_SCORED = 8_192
-"""Rows up to which all are scored: comparing codes saves nothing."""
+"""Up to this many rows, all are scored: comparing codes would not save time."""
 _SHARE = 25
 _TIMES = 10
 _MOST_SCORED = 2_000
-"""Of more, so many of those with the nearest codes are scored: one in 25, between 10 and 30 for
-each that is wanted, and up to 2,000 however few are wanted."""
+"""Bounds on the number of rows to score, see ``_most``: 1/25 of all, but at least 10 per wanted row,
+and at most 30 per wanted row or 2,000, whichever is more."""
 _AS_QUICK = 4
-"""Scoring so many rows takes as long as comparing codes and scoring one of them."""
+"""Scoring this many rows takes as long as comparing their codes and scoring one of them."""
 _AT_ONCE = 1_000
-"""Rows whose codes are made at once: their products fit a processor's cache."""
+"""Number of rows whose codes are computed at once: the products fit into a processor's cache."""
 _NO_MATCH = np.float32(-2.0)
 
 _Places = NDArray[np.intp]
@@ -45,17 +45,15 @@ WORDS = BITS // _WORD_BITS
 _SEED = 2002
 
 Codes: TypeAlias = NDArray[np.uint64]
-"""Shape (WORDS, n): one column a vector, so that one word of all of them lies together."""
+"""Shape (WORDS, n): one column per vector, so that the same word of all vectors is contiguous."""
 
 
 class FlatIndex:
-    """Unit vectors by key. One writer at a time; readers may run beside it.
-
-    A reader sees a row once it is written.
+    """Unit vectors by key. One writer at a time, concurrently with any readers.
 
     Args:
-        dimension: Of the vectors.
-        expected: How many there will be soon; for more, all are copied now and then.
+        dimension: Dimension of the vectors.
+        expected: Expected number of vectors; if there are more, all are copied now and then.
     """
 
     def __init__(self, dimension: int, expected: int = 0) -> None:
@@ -70,7 +68,7 @@ class FlatIndex:
         self._rows.code()
 
     def load(self, keys: Sequence[RowKey], matrix: Matrix) -> None:
-        """Put rows without codes, which ``code`` makes later; until then every row is scored."""
+        """Add rows without codes, to be computed by ``code``; until then every row is scored."""
         rows = self._rows
         if len(rows.keys) + len(keys) > len(rows.units):
             rows = rows.copy(len(keys))
@@ -78,15 +76,15 @@ class FlatIndex:
         self._rows = rows
 
     def code(self, workers: Executor) -> None:
-        """Make the codes of what was loaded."""
+        """Compute the codes of the loaded rows."""
         self._rows.code(workers)
 
     def drop(self, keys: Iterable[RowKey]) -> None:
-        """Take rows out; absent ones are no error."""
+        """Remove rows; absent ones are ignored."""
         self._rows.remove(list(keys))
 
     def hits(self, probe: Vector, k: int, allowed: AbstractSet[str] | None) -> list[VectorHit]:
-        """Return the ``k`` best owners, best first; ranks more and more rows until they suffice."""
+        """Return the ``k`` best owners, best first; ranks rows until they have ``k`` owners."""
         n = k
         while True:
             hits = self.nearest(probe, n, allowed)
@@ -95,12 +93,12 @@ class FlatIndex:
             n *= 2
 
     def nearest(self, probe: Vector, n: int, owners: AbstractSet[str] | None = None) -> Scored:
-        """Return the ``n`` rows most like a probe with their cosine, best first; or all.
+        """Return the ``n`` rows nearest to a probe with their cosine, best first.
 
         Args:
             probe: Shape (dimension,).
-            n: Most rows.
-            owners: Only their rows; None allows all.
+            n: Maximum number of rows.
+            owners: Restricts the rows to these owners; None allows all.
         """
         rows = self._rows
         unit = (probe / np.linalg.norm(probe)).astype(np.float32)
@@ -127,7 +125,7 @@ def _most(n: int, size: int) -> int:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Now:
-    """Which places hold a row, and how many do. Never changed."""
+    """The places with a current row, and their number. Immutable."""
 
     alive: NDArray[np.bool_]
     count: int
@@ -137,10 +135,10 @@ class _Now:
 
 
 class _Rows:
-    """A matrix with room at its end. A place is written once, so whoever reads it reads one row.
+    """A matrix with room at its end. A place is written once, so a reader never sees half a row.
 
     Attributes:
-        now: Made anew by each write, so whoever takes it reads the rows of one moment.
+        now: Replaced by each write; a reader that takes it sees one consistent state.
     """
 
     def __init__(self, dimension: int, room: int) -> None:
@@ -152,50 +150,53 @@ class _Rows:
         self._hash: SimHash | None = None
 
     def copy(self, more: int) -> _Rows:
-        """Return the rows that are alive, with room for as many again and ``more``."""
+        """Return a copy of the current rows with room for twice as many and ``more``."""
         places = self.now.places()
-        room, count = 2 * (len(places) + more), len(places)
-        made = _Rows(self.units.shape[1], room)
-        np.take(
-            self.units, places, axis=0, out=made.units[:count], mode="clip"
-        )  # "raise" would copy them once more
+        count = len(places)
+        room = 2 * (count + more)
+        rows = _Rows(self.units.shape[1], room)
+        # mode="raise" would copy the rows once more.
+        np.take(self.units, places, axis=0, out=rows.units[:count], mode="clip")
         if self._hash is not None:
-            made._codes = np.empty((WORDS, room), dtype=np.uint64)
-            made._codes[:, :count] = self._codes[:, places]
-            made._hash = self._hash
-        made._enter([self.keys[place] for place in cast("list[int]", places.tolist())])
-        return made
+            rows._codes = np.empty((WORDS, room), dtype=np.uint64)
+            rows._codes[:, :count] = self._codes[:, places]
+            rows._hash = self._hash
+        rows._enter([self.keys[place] for place in cast("list[int]", places.tolist())])
+        return rows
 
     def append(self, keys: Sequence[RowKey], units: Matrix) -> None:
-        start, end = len(self.keys), len(self.keys) + len(keys)
+        start = len(self.keys)
+        end = start + len(keys)
         self.units[start:end] = units
         if self._hash is not None:
             self._codes[:, start:end] = self._hash.codes(units)
         self._enter(keys)
 
     def code(self, workers: Executor | None = None) -> None:
-        """Make codes of all rows once there are too many to score; later rows get theirs at once.
+        """Compute the codes of all rows if there are too many to score and none has a code yet.
+
+        Rows that are added later get their codes when they are added.
 
         Args:
-            workers: To make many at once; None makes them here.
+            workers: Threads for the computation; None uses the calling thread.
         """
         end = len(self.keys)
         if self._hash is not None or end <= _ALL_SCORED:
             return
-        made = SimHash(self.units[:end])
+        simhash = SimHash(self.units[:end])
         codes: Codes = np.empty((WORDS, len(self.units)), dtype=np.uint64)
 
-        def some(start: int) -> None:
+        def compute(start: int) -> None:
             stop = min(end, start + _AT_ONCE)
-            codes[:, start:stop] = made.codes(self.units[start:stop])
+            codes[:, start:stop] = simhash.codes(self.units[start:stop])
 
-        for _ in (map if workers is None else workers.map)(some, range(0, end, _AT_ONCE)):
+        for _ in (map if workers is None else workers.map)(compute, range(0, end, _AT_ONCE)):
             pass
         self._codes = codes
-        self._hash = made  # last: whoever sees it finds every code
+        self._hash = simhash  # last: a reader that sees it finds every code
 
     def _enter(self, keys: Sequence[RowKey]) -> None:
-        """Make the next places those of the keys; what they hold is written already."""
+        """Assign the next places, which are already written, to the keys."""
         start = len(self.keys)
         self.keys += keys
         alive = self.now.alive.copy()
@@ -233,17 +234,17 @@ class _Rows:
         self.now = _Now(alive, int(np.count_nonzero(alive)))
 
     def of(self, owners: Iterable[str]) -> _Places:
-        """Return where the rows of the owners are."""
+        """Return the places of the owners' rows."""
         return np.fromiter(
             chain.from_iterable(self._places.get(owner, ()) for owner in owners), dtype=np.intp
         )
 
     def nearest(self, unit: Vector, n: int, places: _Places) -> Scored:
-        """Return about the ``n`` best of the rows at these places, best first."""
+        """Return the ``n`` best rows at these places, best first, nearly exactly."""
         return self.best(self.near(unit, _most(n, len(places)), places), unit, n)
 
     def near(self, unit: Vector, most: int, places: _Places) -> _Places:
-        """Return the places of the ``most`` nearest codes, or all where scoring all is as quick."""
+        """Return the places of the ``most`` nearest codes, or all if scoring all is as fast."""
         if self._hash is None or len(places) <= _AS_QUICK * most:
             return places
         distances = self._hash.distances(self._codes[:, : places.max() + 1], unit)[places]
@@ -255,7 +256,7 @@ class _Rows:
     def best(self, places: _Places, unit: Vector, n: int) -> Scored:
         """Score the rows at these places and return the ``n`` best, best first."""
         end = len(self.keys)
-        if 2 * len(places) > end:  # reading all is quicker than picking
+        if 2 * len(places) > end:  # multiplying all is faster than selecting rows
             cosines = np.full(end, _NO_MATCH)
             cosines[places] = (self.units[:end] @ unit)[places]
             places = np.arange(end)
@@ -263,20 +264,21 @@ class _Rows:
             cosines = self.units[places] @ unit
         if len(places) > n:
             top = np.argpartition(cosines, -n)[-n:]
-            places, cosines = places[top], cosines[top]
+            places = places[top]
+            cosines = cosines[top]
         order = np.argsort(-cosines, kind="stable")
         pairs = zip(places[order].tolist(), cosines[order].tolist(), strict=True)
         return [(self.keys[place], cosine) for place, cosine in pairs if cosine > _NO_MATCH]
 
 
 class SimHash:
-    """Makes short codes of vectors, shape (n, dimension); the bits that differ tell the angle.
+    """Computes short codes of vectors; the number of different bits estimates the angle.
 
-    Random hyperplanes (M. Charikar, "Similarity estimation techniques from rounding algorithms",
-    2002), orthogonal in groups as large as the dimension, which keeps the estimate's variance down
-    (J. Ji et al., "Super-bit locality-sensitive hashing", 2012). The vectors' mean is taken off
-    first: without that, vectors of a model that keeps all of them in a narrow cone would nearly all
-    have the same code.
+    A bit is the side of a random hyperplane (M. Charikar, "Similarity estimation techniques from
+    rounding algorithms", 2002). The hyperplanes are orthogonal in groups of the dimension's size,
+    which reduces the variance of the estimate (J. Ji et al., "Super-bit locality-sensitive
+    hashing", 2012). The mean of the vectors is subtracted first: some models put all vectors into a
+    narrow cone, and nearly all would have the same code.
     """
 
     def __init__(self, sample: Matrix) -> None:
@@ -289,7 +291,7 @@ class SimHash:
         return np.ascontiguousarray(bits.view(np.uint64).T)
 
     def distances(self, codes: Codes, probe: Vector) -> NDArray[np.uint16]:
-        """Return how many bits of each code, 0 to BITS, differ from a vector's."""
+        """Return the number of bits, 0 to BITS, in which each code differs from the probe's."""
         distances = np.zeros(codes.shape[1], dtype=np.uint16)
         for row, word in zip(codes, self.codes(probe[np.newaxis])[:, 0], strict=True):
             distances += np.bitwise_count(row ^ word)
@@ -298,7 +300,7 @@ class SimHash:
 
 @cache
 def _planes(dimension: int) -> Matrix:
-    """Return the normals, shape (dimension, BITS); the same for every index of a dimension."""
+    """Return the normals, shape (dimension, BITS); the same for all indexes of a dimension."""
     draw = np.random.default_rng(_SEED)
     groups = [
         np.linalg.qr(draw.standard_normal((dimension, min(dimension, BITS))))[0]
