@@ -1,4 +1,4 @@
-"""The texts of anchors before each change. The present text is in the anchor's file alone."""
+"""Earlier texts of anchors, one for each change. The current text is in the anchor's file only."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _COLUMNS = "slug, number, text, modified_at, replaced_at, actor"
 
 @dataclass(frozen=True, slots=True)
 class ReplacedAnchor:
-    """What an anchor was until ``replaced_at``.
+    """A version of an anchor that was replaced at ``replaced_at``.
 
     Attributes:
-        number: Counts the versions of an anchor from 1.
+        number: Number of the version, from 1.
         text: The whole file, without secrets.
-        modified_at: When it was written.
-        actor: Who replaced it; empty for the person.
+        modified_at: Time at which this version was written.
+        actor: The agent that replaced it; empty for the person.
     """
 
     slug: str
@@ -33,7 +33,7 @@ class ReplacedAnchor:
 
 
 def replaced(db: Connection, slug: str) -> list[ReplacedAnchor]:
-    """Return what an anchor was, oldest first."""
+    """Return the replaced versions of an anchor, oldest first."""
     rows = db.execute(
         f"SELECT {_COLUMNS} FROM anchor_versions WHERE slug = ? ORDER BY number",  # noqa: S608 - literals
         (slug,),
@@ -42,9 +42,10 @@ def replaced(db: Connection, slug: str) -> list[ReplacedAnchor]:
 
 
 def latest(db: Connection, before: datetime, limit: int) -> list[ReplacedAnchor]:
-    """Return what was replaced before a moment, in all anchors, the latest first."""
+    """Return up to ``limit`` versions of all anchors replaced before a time, latest first."""
     rows = db.execute(
-        f"SELECT {_COLUMNS} FROM anchor_versions WHERE replaced_at < ? ORDER BY replaced_at DESC LIMIT ?",  # noqa: S608
+        f"SELECT {_COLUMNS} FROM anchor_versions "  # noqa: S608 - literals
+        "WHERE replaced_at < ? ORDER BY replaced_at DESC LIMIT ?",
         (micros(before), limit),
     )
     return [_read(row) for row in rows]
@@ -53,7 +54,7 @@ def latest(db: Connection, before: datetime, limit: int) -> list[ReplacedAnchor]
 def keep(
     db: Connection, slug: str, text: str, modified_at: datetime, at: datetime, actor: str
 ) -> None:
-    """Save a text before it is replaced, unless it is the latest one saved, as after a crash."""
+    """Save a text before it is replaced, unless it is already saved, as after a crash."""
     known = replaced(db, slug)
     if known and known[-1].text == text:
         return

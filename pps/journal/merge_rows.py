@@ -1,4 +1,4 @@
-"""Merges of two nodes into one, kept so that each can be undone, and nodes that share a name."""
+"""Merges of two nodes, stored so that each can be undone, and queries for nodes with one name."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MergeState: TypeAlias = Literal["applying", "applied", "undoing", "undone"]
 
 
 def forget_merges(db: Connection, nodes: Sequence[str]) -> None:
-    """Erase the merges of nodes that are forgotten: they hold names and summaries."""
+    """Delete the merges of forgotten nodes: they contain names and summaries."""
     wanted = listed(nodes)
     statement = f"DELETE FROM merges WHERE kept IN {LIST} OR gone IN {LIST}"  # noqa: S608 - literals
     db.execute(statement, (wanted, wanted))
@@ -24,7 +24,7 @@ def forget_merges(db: Connection, nodes: Sequence[str]) -> None:
 
 @dataclass(frozen=True, slots=True)
 class MergeRow:
-    """One merge. ``change`` is JSON of what it changed; only ``ingest.merging`` reads it."""
+    """One merge. ``change`` is JSON that only ``ingest.merging`` reads, to undo it."""
 
     id: str
     kept: str
@@ -36,7 +36,7 @@ class MergeRow:
 
 @dataclass(frozen=True, slots=True)
 class SameName:
-    """Two nodes with one name: ``by_alias`` when it is an alias of either."""
+    """Two nodes with the same name; ``by_alias`` if it is an alias of either."""
 
     first: str
     second: str
@@ -64,21 +64,29 @@ class Merges(Store):
         return await self._rows("ORDER BY at DESC, id LIMIT ?", limit)
 
     async def get(self, merge: str) -> MergeRow | None:
-        """Return a merge by its id or the id's beginning; None when this entity has none."""
-        rows = await self._rows(
-            "WHERE id >= ? AND id < ? || 'g' LIMIT 2", merge, merge
-        )  # 'g' follows all of an id
+        """Return a merge by its id or a prefix of it; None if there is none.
+
+        Raises:
+            InvalidRequest: Several ids have the prefix.
+        """
+        # Ids are hexadecimal, so every id with the prefix sorts before prefix + 'g'.
+        rows = await self._rows("WHERE id >= ? AND id < ? || 'g' LIMIT 2", merge, merge)
         if len(rows) > 1:
             raise InvalidRequest("id", f"{merge!r} begins more than one id: give more of it")
         return rows[0] if rows else None
 
     async def unfinished(self) -> list[MergeRow]:
-        """Return merges that a crash cut short, oldest first."""
+        """Return merges that a crash interrupted, oldest first."""
         return await self._rows("WHERE state IN ('applying', 'undoing') ORDER BY at")
 
     async def same_names(self, limit: int) -> list[SameName]:
-        """Return pairs of nodes with the same folded name, then by alias; the older node first."""
-        statement = """SELECT x.uuid, y.uuid, min(a.name), min(CASE WHEN a.is_alias > b.is_alias THEN a.is_alias ELSE b.is_alias END) AS by_alias
+        """Return up to ``limit`` pairs of nodes with the same folded name, the older node first.
+
+        Pairs with the same main name come before pairs by an alias.
+        """
+        statement = """SELECT x.uuid, y.uuid, min(a.name),
+                min(CASE WHEN a.is_alias > b.is_alias THEN a.is_alias ELSE b.is_alias END)
+                    AS by_alias
             FROM node_name AS a JOIN node_name AS b ON b.folded = a.folded AND b.node != a.node
             JOIN node AS x ON x.uuid = a.node JOIN node AS y ON y.uuid = b.node
             WHERE (x.created_at, x.uuid) < (y.created_at, y.uuid)
@@ -97,10 +105,10 @@ class Merges(Store):
     async def _rows(self, rest: str, *values: str | int) -> list[MergeRow]:
         # `rest` is always a literal of this class; values are bound.
         rows = await self.select(
-            f"SELECT id, kept, gone, state, at, change FROM merges {rest}",  # noqa: S608 - literals of this class
+            f"SELECT id, kept, gone, state, at, change FROM merges {rest}",  # noqa: S608 - literals
             *values,
         )
         return [
-            MergeRow(id_, kept, gone, state, from_micros(at), of)
-            for id_, kept, gone, state, at, of in rows
+            MergeRow(id_, kept, gone, state, from_micros(at), change)
+            for id_, kept, gone, state, at, change in rows
         ]

@@ -14,17 +14,17 @@ from pps.journal.writer import Writer
 
 T = TypeVar("T")
 FAILED = 0
-"""The version of a feature that could not be made: it is to be made again."""
+"""Version of a feature that could not be computed and must be tried again."""
 
 
 def ids_of(features: Mapping[str, bytes]) -> frozenset[str]:
-    """Return the items of features, for ``PerspectiveRows.every``, where their data are unused."""
+    """Return the items of features; a ``make`` for ``PerspectiveRows.every`` that needs no data."""
     return frozenset(features)
 
 
 @dataclass(frozen=True, slots=True)
 class PerspectiveDatum:
-    """What one perspective keeps of one item; ``version`` is that of the rules that made it."""
+    """Data of one perspective about one item; ``version`` is that of the rules that made it."""
 
     item: str
     kind: ItemKind
@@ -34,7 +34,7 @@ class PerspectiveDatum:
 
 
 class PerspectiveRows(Store):
-    """The features of one ``memory.db``; those that recalls went through stay in memory."""
+    """The features of one memory; all features of a kind are cached after ``every`` read them."""
 
     def __init__(self, writer: Writer, readers: Readers) -> None:
         super().__init__(writer, readers)
@@ -42,19 +42,26 @@ class PerspectiveRows(Store):
         self._changing = asyncio.Lock()
 
     async def of(self, perspective: str, items: Sequence[str]) -> dict[str, bytes]:
-        """Return item → what the perspective keeps of it, for those that have it."""
-        query = f"SELECT item, blob FROM features WHERE item IN {LIST} AND perspective = ? AND version > {FAILED}"  # noqa: S608 - literals
+        """Return item → its feature of a perspective; items without are left out."""
+        query = (
+            f"SELECT item, blob FROM features WHERE item IN {LIST} "  # noqa: S608 - literals
+            f"AND perspective = ? AND version > {FAILED}"
+        )
         return dict(await self.select(query, listed(items), perspective))
 
     async def every(
         self, perspective: str, kind: ItemKind, make: Callable[..., T], *args: Hashable
     ) -> T:
-        """Return ``make`` of item → feature of all items of a kind, cached until one changes."""
+        """Return ``make(features, *args)``, cached until a feature of the kind changes.
+
+        ``features`` maps every item of the kind to its feature.
+        """
         async with self._changing:
             key = (perspective, kind)
             if key not in self._held:
                 rows = await self.select(
-                    "SELECT item, blob FROM features WHERE perspective = ? AND kind = ? AND version > 0",
+                    "SELECT item, blob FROM features "
+                    "WHERE perspective = ? AND kind = ? AND version > 0",
                     *key,
                 )
                 self._held[key] = dict(rows), {}
@@ -64,13 +71,14 @@ class PerspectiveRows(Store):
             return cast("T", made[make, args])
 
     async def put(self, items: Iterable[str], features: Sequence[PerspectiveDatum]) -> None:
-        """Make ``features`` all that is kept of ``items``; nothing is written where that is so."""
+        """Replace all features of ``items``; writes nothing if they are unchanged."""
         ids = list(items)
         async with self._changing:
-            held = set(await self.look_up(lambda db: _features(db, ids), len(ids)))
-            if held == set(features):
+            stored = set(await self.look_up(lambda db: _features(db, ids), len(ids)))
+            gone = stored - set(features)
+            new = set(features) - stored
+            if not gone and not new:
                 return
-            gone, new = held - set(features), set(features) - held
 
             def change(db: Connection) -> None:
                 db.executemany(
@@ -94,18 +102,22 @@ class PerspectiveRows(Store):
 
     async def failed(self, perspective: str = "", limit: int = 500) -> list[tuple[ItemKind, str]]:
         """Return (kind, id) of items whose feature failed, for one perspective or all."""
-        query = "SELECT DISTINCT kind, item FROM features WHERE version = 0 AND ? IN ('', perspective) LIMIT ?"
+        query = (
+            "SELECT DISTINCT kind, item FROM features "
+            "WHERE version = 0 AND ? IN ('', perspective) LIMIT ?"
+        )
         return await self.select(query, perspective, limit)
 
     async def clear(self) -> None:
-        """Forget all, before all are made again."""
+        """Delete all features, before all are computed again."""
         async with self._changing:
             await self.write(lambda db: db.execute("DELETE FROM features"))
             self._held.clear()
 
 
 def _features(db: Connection, ids: Sequence[str]) -> list[PerspectiveDatum]:
-    query = f"SELECT item, kind, perspective, version, blob FROM features WHERE item IN {LIST}"  # noqa: S608 - literals
+    columns = "item, kind, perspective, version, blob"
+    query = f"SELECT {columns} FROM features WHERE item IN {LIST}"  # noqa: S608 - literals
     return [PerspectiveDatum(*row) for row in db.execute(query, (listed(ids),))]
 
 

@@ -1,7 +1,7 @@
-"""Which facts a command found in several turns together: ids alone.
+"""Ties of facts that an extraction command derived from several turns together; ids only.
 
-A row says that a turn holds a fact only as long as another turn is there and says what it said.
-Facts without rows are supported by each of their episodes alone.
+A row says that a turn supports a fact only while another turn exists unchanged. A fact without ties
+is supported by each of its episodes alone.
 """
 
 from __future__ import annotations
@@ -13,29 +13,29 @@ from pps.core.sql import LIST, Connection, listed
 from pps.journal.store import Store, looks_up, reads, writes
 
 Ties: TypeAlias = Mapping[str, Mapping[str, frozenset[str]]]
-"""Fact → turn that holds it → the other turns that it needs for that."""
+"""Fact → supporting turn → the other turns that it needs."""
 
 
 def put(db: Connection, ties: Iterable[tuple[str, str, str]]) -> None:
-    """Add ties, each a fact, the turn that holds it, and a turn that it needs."""
+    """Add ties as (fact, supporting turn, needed turn)."""
     db.executemany(
         "INSERT INTO fact_ties (fact, holder, needs) VALUES (?, ?, ?) ON CONFLICT DO NOTHING", ties
     )
 
 
 def of_facts(db: Connection, facts: Sequence[str]) -> dict[str, dict[str, frozenset[str]]]:
-    """Return the ties of some facts; a fact without any is left out."""
+    """Return the ties of the facts; facts without ties are left out."""
     return _grouped(db, f"fact IN {LIST}", facts)
 
 
 def needing(db: Connection, turns: Sequence[str]) -> dict[str, dict[str, frozenset[str]]]:
-    """Return all ties of the facts for which a turn needs one of some turns."""
+    """Return all ties of every fact with a tie that needs any of the turns."""
     needs = f"SELECT fact FROM fact_ties WHERE needs IN {LIST}"  # noqa: S608 - literals
     return _grouped(db, f"fact IN ({needs})", turns)
 
 
 def forget(db: Connection, facts: Sequence[str], turns: Sequence[str]) -> None:
-    """Erase the ties of facts that are gone, and those by which a turn held a fact with one of some turns."""
+    """Delete the ties of deleted facts, and those of supports that include any of the turns."""
     gone = listed(turns)
     db.execute(
         f"""DELETE FROM fact_ties WHERE fact IN {LIST} OR holder IN {LIST} OR EXISTS (

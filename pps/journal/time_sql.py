@@ -1,8 +1,8 @@
-"""SQL conditions that compare stored times with a reference time: instants with it, dates with its wall clock.
+"""SQL conditions that compare stored times with a reference time.
 
-A column of times stands beside one of precisions (``core.time``); a date is kept as its midnight in
-UTC. The reference time is aware, in the person's zone: what the clock on the wall shows there is
-what dates are compared with.
+Each column of times has a column of precisions (``core.time``); a date is stored as its midnight in
+UTC. The reference time is aware, in the person's zone. Instants are compared with it, and dates
+with the wall clock of that zone.
 """
 
 from __future__ import annotations
@@ -14,20 +14,21 @@ from pps.core.time import micros, wall, wall_day
 
 Comparison: TypeAlias = Literal["<", "<=", ">", ">="]
 Condition: TypeAlias = tuple[str, tuple[int, ...]]
-"""A literal of SQL, and the values of its parameters."""
+"""SQL text, and the values of its parameters."""
 
 
 def begins(column: str, precision: str, comparison: Comparison, at: datetime) -> Condition:
     """Return the condition that a time begins before or after a reference time.
 
     Args:
-        column: Of microseconds since 1970; an index on it is used for the first part of the
-            condition.
+        column: Column of microseconds since 1970; the first part of the condition can use an index
+            on it.
         precision: Column of its precision.
-        comparison: Between the column and the reference time.
-        at: Aware, in the person's zone.
+        comparison: Operator between the column and the reference time.
+        at: Reference time, aware, in the person's zone.
     """
-    instant, clock = micros(at), micros(wall(at))
+    instant = micros(at)
+    clock = micros(wall(at))
     if instant == clock:
         return f"{column} {comparison} ?", (instant,)
     widest = max(instant, clock) if comparison[0] == "<" else min(instant, clock)
@@ -38,15 +39,22 @@ def begins(column: str, precision: str, comparison: Comparison, at: datetime) ->
 
 
 def ends_after(column: str, precision: str, at: datetime) -> Condition:
-    """Return the condition that a time is not over: a day, month or year lasts to its end."""
-    instant, day = micros(at), wall_day(at)
-    month, year = micros(day.replace(day=1)), micros(day.replace(month=1, day=1))
-    exact, values = f"{column} >= ?", (instant,)
-    if instant != micros(day):
-        exact = f"{exact} AND {column} >= CASE {precision} WHEN 'instant' THEN CAST(? AS BIGINT) ELSE ? END"
-        values = (min(instant, micros(day)), instant, micros(day))
-    # Months and years have an index of their own, so that a search for the last hour does not walk
-    # through the year.
+    """Return the condition that a time is not over; a day, month or year lasts to its end."""
+    instant = micros(at)
+    midnight = wall_day(at)
+    day = micros(midnight)
+    month = micros(midnight.replace(day=1))
+    year = micros(midnight.replace(month=1, day=1))
+    exact = f"{column} >= ?"
+    values = (instant,)
+    if instant != day:
+        exact = (
+            f"{exact} AND {column} >= "
+            f"CASE {precision} WHEN 'instant' THEN CAST(? AS BIGINT) ELSE ? END"
+        )
+        values = (min(instant, day), instant, day)
+    # Months and years have an index of their own, so that a search for the last hour does not scan
+    # the year.
     longer = (
         f"{precision} IN ('month', 'year') AND {column} >= ? "
         f"AND {column} >= CASE {precision} WHEN 'month' THEN CAST(? AS BIGINT) ELSE ? END"
@@ -58,10 +66,10 @@ def holds(start: str, end: str, at: datetime) -> Condition:
     """Return the condition that a row of ``fact`` holds at a time.
 
     Args:
-        start: The column ``holds_from``, with its table's alias; ``+f.holds_from`` keeps SQLite off
-            an index of ends.
-        end: The column ``holds_until``, written likewise.
-        at: Aware, in the person's zone.
+        start: The column ``holds_from`` with its table's alias, such as ``f.holds_from``. A plus
+            sign, ``+f.holds_from``, keeps SQLite from using an index on it.
+        end: The column ``holds_until`` in the same form.
+        at: Reference time, aware, in the person's zone.
     """
     valid_precision = start.lstrip("+").replace("holds_from", "valid_precision")
     invalid_precision = end.lstrip("+").replace("holds_until", "invalid_precision")

@@ -1,6 +1,6 @@
-"""Snapshots of topics: the turns of each topic at a time, and the places of topics' names.
+"""Snapshots of topics: the turns of each topic at a time, and where its name occurs in turns.
 
-No text is kept, so forgetting a turn is enough.
+The tables hold no text, so forgetting a turn needs no change here.
 """
 
 from __future__ import annotations
@@ -17,13 +17,18 @@ from pps.journal import meta
 from pps.journal.store import Store, reads, writes
 
 KEPT_H = 168
-"""Hours for which snapshots are kept, the latest of each hour."""
+"""Hours for which the latest snapshot of each hour is kept."""
 _HOUR = 3_600_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class TopicMember:
-    """A turn of a topic; ``agreement`` of its perspectives, ``since``: first seen in the topic."""
+    """A turn of a topic.
+
+    Attributes:
+        agreement: Mean agreement of the perspectives on it and the topic's other turns.
+        since: Time of the first snapshot with the turn in the topic.
+    """
 
     topic: str
     turn: str
@@ -33,7 +38,7 @@ class TopicMember:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a phrase stands: characters from ``start`` up to ``stop`` of a turn's text."""
+    """Place of a phrase: characters ``start`` to ``stop`` (exclusive) of a turn's text."""
 
     turn: str
     start: int
@@ -47,7 +52,7 @@ Phrases: TypeAlias = Mapping[tuple[str, PhraseRole], Sequence[Place]]
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """A turn, its event time, how often sessions were shown it of late, and its importance."""
+    """A turn, its event time, how often sessions were shown it recently, and its importance."""
 
     turn: str
     at: datetime
@@ -56,9 +61,9 @@ class Use:
 
 
 def keep(db: Connection, at: datetime, members: Sequence[TopicMember], phrases: Phrases) -> None:
-    """Save a snapshot in place of others of its hour, and replace the names of its topics.
+    """Save a snapshot, replacing those of the same hour, and replace the phrases of all topics.
 
-    A turn that was forgotten meanwhile is left out.
+    Turns that were forgotten meanwhile are left out.
     """
     moment = micros(at)
     db.execute("DELETE FROM topic_members WHERE at / ? = ?", (_HOUR, moment // _HOUR))
@@ -85,7 +90,7 @@ def keep(db: Connection, at: datetime, members: Sequence[TopicMember], phrases: 
 
 
 def phrases(db: Connection) -> dict[tuple[str, PhraseRole], list[Place]]:
-    """Return the saved places of names, without those in absent or changed turns."""
+    """Return the stored phrases; those in forgotten or changed turns were deleted."""
     places: dict[tuple[str, PhraseRole], list[Place]] = {}
     rows = db.execute(
         "SELECT topic, role, turn, start, stop FROM topic_phrases ORDER BY topic, role, place"
@@ -96,7 +101,7 @@ def phrases(db: Connection) -> dict[tuple[str, PhraseRole], list[Place]]:
 
 
 def latest(db: Connection) -> datetime | None:
-    """Return when topics were looked for last."""
+    """Return the time of the latest snapshot, or None."""
     row = db.execute("SELECT value FROM meta WHERE key = 'topics at'").fetchone()
     return from_micros(int(row[0])) if row else None
 
@@ -104,7 +109,8 @@ def latest(db: Connection) -> datetime | None:
 def snapshot(db: Connection, at: datetime) -> list[TopicMember]:
     """Return the members of a snapshot, by topic."""
     rows = db.execute(
-        "SELECT topic, turn, agreement, since FROM topic_members WHERE at = ? ORDER BY topic, agreement DESC, turn",
+        "SELECT topic, turn, agreement, since FROM topic_members WHERE at = ? "
+        "ORDER BY topic, agreement DESC, turn",
         (micros(at),),
     )
     return [
@@ -114,7 +120,7 @@ def snapshot(db: Connection, at: datetime) -> list[TopicMember]:
 
 
 def moments(db: Connection, since: datetime) -> list[datetime]:
-    """Return the moments of the snapshots from one on, oldest first."""
+    """Return the times of the snapshots since a time, oldest first."""
     rows = db.execute(
         "SELECT DISTINCT at FROM topic_members WHERE at >= ? ORDER BY at", (micros(since),)
     )
@@ -125,13 +131,14 @@ def uses(db: Connection) -> list[Use]:
     """Return every turn with its use, newest first."""
     rows = db.execute(
         "SELECT uuid, occurred_at, coalesce(times, 0), importance FROM turns LEFT JOIN"
-        " (SELECT id, count(*) AS times FROM shown GROUP BY id) AS given ON id = uuid ORDER BY occurred_at DESC, seq DESC"
+        " (SELECT id, count(*) AS times FROM shown GROUP BY id) AS given ON id = uuid"
+        " ORDER BY occurred_at DESC, seq DESC"
     )
-    return [Use(uuid, from_micros(at), times, content) for uuid, at, times, content in rows]
+    return [Use(uuid, from_micros(at), times, importance) for uuid, at, times, importance in rows]
 
 
 def importances(db: Connection, turns: Sequence[str]) -> dict[str, float]:
-    """Return turn → how important it was stored as, 0 to 1; what is no turn is left out."""
+    """Return turn → its stored importance, 0 to 1; unknown turns are left out."""
     rows = db.execute(
         "SELECT uuid, importance FROM turns WHERE uuid IN (SELECT value FROM json_each(?))",
         (json.dumps(list(turns)),),

@@ -1,4 +1,4 @@
-"""Listeners of features that work in the transaction that saves a turn."""
+"""Listeners of features that run in the transaction that saves a turn."""
 
 from __future__ import annotations
 
@@ -9,17 +9,20 @@ from pps.core.sql import Connection
 from pps.core.values import Turn
 
 TellListener: TypeAlias = Callable[[Connection, Turn], bool]
-"""Lets a listener work in a new turn's transaction; True: it erased text. An exception undoes it."""
+"""Called with the transaction and its new turn; returns whether it erased text.
+
+An exception undoes the transaction.
+"""
 
 
 class TurnListeners:
-    """The listeners of one ``memory.db``; whoever opens the memory sets them.
+    """The listeners of one memory; set by the code that opens it.
 
     Attributes:
-        tellers: Called in order, in the writer's thread.
-        wake: Called after turns were stored: it only wakes followers, which know by their positions
-            what is new.
-        erased: A listener erased text that is to be overwritten on disk.
+        tellers: Listeners, called in order in the writer's thread.
+        wake: Called after turns were stored, to wake followers; they read what is new from their
+            positions.
+        erased: Whether a listener erased text that must be overwritten on disk.
     """
 
     def __init__(self) -> None:
@@ -28,7 +31,7 @@ class TurnListeners:
         self.erased = False
 
     def tell(self, db: Connection, turn: Turn) -> None:
-        """Tell every listener of a turn that this transaction stores."""
+        """Call every listener with a turn that this transaction stores."""
         for teller in self.tellers:
             self.erased = teller(db, turn) or self.erased
 
