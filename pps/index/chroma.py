@@ -1,4 +1,4 @@
-"""The seam to Chroma: a quiet client, narrow types, errors of PPS, and blanking of its files."""
+"""The only access to Chroma: a client without side effects, its types and errors, and blanking."""
 
 from __future__ import annotations
 
@@ -22,29 +22,31 @@ HNSW: Mapping[str, str | int] = {
     "ef_construction": 150,
     "ef_search": 400,
 }
-"""On 100,000 sentences embedded by MiniLM, 99 % of the ten nearest are found for questions that
-name things and for vectors near a sentence's, and nine in ten for questions of random words, which
-are far from all. An ``ef_construction`` of 100 takes a sixth less time to write and needs an
-``ef_search`` of 600, half as much again for every query, to find as many; 32 neighbours find no
-more. Measured by ``scripts/bench scale --only nearest``."""
+"""Parameters of the graph of neighbours, measured by ``scripts/bench scale --only nearest``.
+
+Of 100,000 sentences embedded by MiniLM, queries find 99 % of the ten nearest if they name things or
+are near a sentence, and 90 % if they are random words, which are far from all sentences. With
+``ef_construction`` 100 writing takes a sixth less time, but the same recall needs ``ef_search``
+600, which is half as much again for every query. 32 neighbours find no more.
+"""
 
 Number = bool | int | float | str
 
 _HEADER = struct.Struct("<IQQQQ")
-"""Version, an offset, rows that there is room for, rows, and bytes a row in ``data_level0.bin``."""
+"""Version, an offset, allocated rows, used rows, and bytes per row in ``data_level0.bin``."""
 _VERSION = 1
 _LENGTH_BYTES = 4
 
 
 class ChromaAnswer(TypedDict):
-    """What ``query`` answers, one inner list a query."""
+    """The result of ``query``, with one inner list per query vector."""
 
     ids: list[list[str]]
     distances: list[list[float]]
 
 
 class Collection(Protocol):
-    """The few calls that PPS makes on a collection of Chroma's."""
+    """The methods of a Chroma collection that PPS uses."""
 
     @property
     def name(self) -> str: ...
@@ -67,7 +69,7 @@ class Collection(Protocol):
 
 
 class ChromaClient(Protocol):
-    """The few calls that PPS makes on a client."""
+    """The methods of a Chroma client that PPS uses."""
 
     def list_collections(self) -> Sequence[Collection]: ...
 
@@ -84,13 +86,13 @@ class ChromaClient(Protocol):
 
 
 def open_client(folder: Path) -> ChromaClient:
-    """Open Chroma on a folder: no telemetry, no settings from the environment or a ``.env`` file.
+    """Open Chroma on a folder, without telemetry and settings of the environment or ``.env``.
 
     Blocks; the first call in a process imports chromadb (over a second).
 
     Raises:
-        ConfigError: The environment holds a word of Chroma's own with a value that it refuses.
-        StoreError: The folder cannot be opened; the message names ``pps reindex``.
+        ConfigError: An environment variable that Chroma reads at import has an invalid value.
+        StoreError: The folder cannot be opened; the error names ``pps reindex``.
     """
     _import_quietly()
     with chroma_errors(folder):
@@ -113,15 +115,15 @@ def open_client(folder: Path) -> ChromaClient:
         try:
             return cast(ChromaClient, chromadb.PersistentClient(str(folder), settings=settings))
         except BaseException:
-            # A system whose start failed stays registered under its path, and the next client of
-            # that path would be given it, unstarted.
+            # A system that failed to start stays registered under its path, and the next client
+            # of the path would get it, unstarted.
             systems = SharedSystemClient._identifier_to_system  # pyright: ignore[reportPrivateUsage]  # noqa: SLF001 - no public way
             systems.pop(str(folder), None)
             raise
 
 
 def _import_quietly() -> None:
-    """Import chromadb; its import reads settings from plain words such as ``MIGRATIONS``."""
+    """Import chromadb; the import reads settings from variables such as ``MIGRATIONS``."""
     logging.getLogger("chromadb").setLevel(logging.ERROR)
     try:
         with loading():
@@ -129,14 +131,14 @@ def _import_quietly() -> None:
     except ValidationError as error:
         names = ", ".join(str(problem["loc"][0]).upper() for problem in error.errors())
         raise ConfigError(
-            f"{names}: set in the environment or in a .env file of this folder, read by Chroma and refused there; "
-            "unset it for pps"
+            f"{names}: set in the environment or in a .env file of this folder, "
+            "read by Chroma and refused there; unset it for pps"
         ) from None
 
 
 @contextmanager
 def chroma_errors(folder: Path) -> Generator[None]:
-    """Raise what Chroma raises as a StoreError that names the command that helps."""
+    """Raise Chroma's errors inside the block as ``StoreError`` with the command that helps."""
     try:
         yield
     except BaseException as error:
@@ -150,7 +152,7 @@ def chroma_errors(folder: Path) -> Generator[None]:
 
 
 def _is_chromas(error: BaseException) -> bool:
-    """Tell whether Chroma raised it; a panic of its Rust code has no importable class."""
+    """Return whether Chroma raised an error; a panic of its Rust code has no importable class."""
     if (
         isinstance(error, OSError | ValueError | RuntimeError)
         or type(error).__name__ == "PanicException"
@@ -160,11 +162,10 @@ def _is_chromas(error: BaseException) -> bool:
 
 
 class Blanking:
-    """Zeroes what the files of a Chroma folder hold beyond their rows; call it between writes.
+    """Overwrites unused parts of Chroma's files with zeros; call it between writes.
 
-    It is memory of this process that nobody meant to save. hnswlib saves the lengths of all rows
-    that it has room for, and never clears that room: the bytes behind the last row may be of any
-    text that this process has held, a secret or another entity's words.
+    hnswlib saves its whole allocation, which it never clears. So the bytes after the last row are
+    earlier contents of this process's memory and may include secrets or another entity's text.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -172,23 +173,23 @@ class Blanking:
         self._seen: dict[Path, int] = {}
 
     def blank(self) -> None:
-        """Overwrite the room behind the last row of each graph that was saved since the last call.
+        """Overwrite the bytes after the last row of each graph saved since the last call.
 
         Raises:
-            OSError: The disk refused.
+            OSError: A file cannot be written.
         """
         for header in self._folder.glob("*/header.bin"):
             saved = header.stat().st_mtime_ns
             if self._seen.get(header) != saved:
-                for file, start in _rooms(header):
+                for file, start in _unused_parts(header):
                     _overwrite(file, start)
                 self._seen[header] = saved
 
 
-def _rooms(header: Path) -> Iterator[tuple[Path, int]]:
-    """Yield the files of a graph with free room, and where it begins.
+def _unused_parts(header: Path) -> Iterator[tuple[Path, int]]:
+    """Yield (file of the graph, offset at which its unused part begins).
 
-    Nothing for a header of another format.
+    Yields nothing for a header of another format.
     """
     with header.open("rb") as file:
         content = file.read(_HEADER.size)
@@ -201,7 +202,7 @@ def _rooms(header: Path) -> Iterator[tuple[Path, int]]:
 
 
 def _overwrite(path: Path, start: int) -> None:
-    """Make a file's bytes from ``start`` on zero, where they are not; its size stays."""
+    """Overwrite a file from ``start`` on with zeros, unless it is zero; its size stays."""
     with path.open("r+b") as file:
         file.seek(start)
         rest = file.read()

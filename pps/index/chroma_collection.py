@@ -1,10 +1,10 @@
-"""One collection of vectors in Chroma: ids and vectors only, made from the rows in ``vectors.db``.
+"""One collection of vectors in Chroma: ids and vectors only, copied from ``vectors.db``.
 
-Chroma's own filters walk its graph of neighbours until they have met enough allowed rows: that
-takes 10 times as long as a plain query, at any share of allowed rows (50,000 rows). So a few
-allowed rows are read and scored exactly. For many, the query fetches more rows than needed and
-drops those that are not allowed. Only if too few remain, because the allowed rows are far from the
-query, does Chroma get their ids.
+Chroma's own filter walks its graph of neighbours until it has met enough allowed rows. That takes
+10 times as long as a query without a filter, for any share of allowed rows (of 50,000 rows). So a
+few allowed rows are read and scored exactly. For many, the query fetches more rows than needed and
+drops the others. Only if too few remain, because the allowed rows are far from the query, their ids
+are passed to Chroma.
 """
 
 from __future__ import annotations
@@ -25,26 +25,31 @@ from pps.index.vector_rows import RowKey, RowStore
 from pps.models.protocols import Matrix, Vector
 
 SLICE = 256
-"""Rows of one upsert. Chroma blocks the interpreter until they are on disk, so no request is
-answered: 0.33 s for 1,000 rows, 0.13 s for these, which take a quarter more time per row. Half as
-many rows take half as much time again per row, for 0.1 s."""
+"""Number of rows in one upsert.
+
+Chroma blocks the interpreter, and with it all requests, until the rows are on disk: 0.33 s for
+1,000 rows, 0.13 s for 256 (a quarter more time per row), 0.1 s for 128 (half as much again per
+row).
+"""
 _BATCH = 1000
 _FEW = 400
-"""Most rows that are scored exactly.
+"""Up to this many rows are scored exactly.
 
-The graph reads as many for every query (``ef_search``), and may miss the nearest.
+The graph reads the same number for every query (``ef_search``), and may miss the nearest.
 """
 _PRICE = 3.0
-"""Cost of ranking and dropping a row of the graph, in units of reading and scoring a row, times the
-surplus: with ``m`` allowed of ``size`` rows, scoring costs ``m`` and dropping ``_PRICE * k * size /
-m``."""
+"""Cost of fetching and dropping rows of the graph, in units of scoring one row exactly.
+
+With ``m`` allowed of ``size`` rows, scoring costs ``m`` and dropping ``_PRICE * k * size / m``;
+``_PRICE`` includes ``_SURPLUS``.
+"""
 _SURPLUS = 3.0
 _MARGIN = 20
 _WIDEST = 2000
-"""Most rows to fetch; beyond, giving Chroma the ids of the allowed rows is cheaper."""
+"""Maximum rows to fetch; beyond, passing the allowed ids to Chroma is faster."""
 
 Scored = list[tuple[RowKey, float]]
-"""Rows with their cosine."""
+"""Keys of rows with their cosine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,16 +62,17 @@ class VectorHit:
 
 
 class ChromaCollection:
-    """One collection in its own folder. Writes take turns; queries run at the same time."""
+    """One collection in its own folder. Writes take turns; queries run concurrently."""
 
     def __init__(
         self, folder: Path, name: str, rows: RowStore, marks: Mapping[str, Number], *, make: bool
     ) -> None:
-        """Open the collection, or ``make`` it, empty, in a folder that is not there.
+        """Open the collection, or ``make`` an empty one in a folder that does not exist.
 
         Raises:
-            IsolationError: Chroma's files are another entity's.
-            StoreError: They cannot be read, or hold another collection or another model's.
+            IsolationError: The files belong to another entity.
+            StoreError: The files cannot be read, or hold another collection or another model's
+                vectors.
         """
         self._folder = folder
         self._name = name
@@ -94,7 +100,7 @@ class ChromaCollection:
                 shutil.rmtree(folder)
 
     def put(self, keys: Sequence[RowKey], matrix: Matrix, drop: Sequence[RowKey] = ()) -> None:
-        """Add rows or replace their vectors; drop other rows, of which absent ones are no error."""
+        """Add rows or replace their vectors, and delete the rows of ``drop`` if they exist."""
         with chroma_errors(self._folder):
             for at in range(0, len(drop), _BATCH):
                 self._chroma.delete([_id(key) for key in drop[at : at + _BATCH]])
@@ -104,14 +110,13 @@ class ChromaCollection:
             self._blanking.blank()
 
     def hits(self, probe: Vector, k: int, allowed: AbstractSet[str] | None) -> list[VectorHit]:
-        """Return the ``k`` best owners, best first; fewer only when no more exist."""
+        """Return the ``k`` best owners, best first; fewer only if no more exist."""
         size = self._rows.sizes().get(self._name, 0)
         if size == 0:
             return []
         if allowed is None:
-            return best_owners(
-                self._scored(probe, None) if size <= _FEW else self._ranked(probe, k, size), k
-            )
+            scored = self._scored(probe, None) if size <= _FEW else self._ranked(probe, k, size)
+            return best_owners(scored, k)
         if min(size, len(allowed)) <= max(_FEW, math.isqrt(int(_PRICE * k * size))):
             return best_owners(self._scored(probe, allowed), k)
         n = math.ceil(_SURPLUS * k * max(1.0, size / len(allowed))) + _MARGIN
@@ -126,16 +131,19 @@ class ChromaCollection:
         return best_owners(self._ranked(probe, k, len(keys), keys), k)
 
     def close(self) -> None:
-        """Release threads and files, and blank deleted vectors: Chroma may save while it closes."""
+        """Close the client and blank its files again, because Chroma may save while it closes."""
         with chroma_errors(self._folder):
             self._client.close()
-            # A new object blanks every graph: the old one sees two saves in a clock tick as one.
+            # A new object blanks all graphs: the old one misses a second save in one clock tick.
             Blanking(self._folder).blank()
 
     def _ranked(
         self, probe: Vector, k: int, size: int, among: list[RowKey] | None = None
     ) -> Scored:
-        """Rank more and more rows until they have ``k`` owners or all (of ``among``) are ranked."""
+        """Fetch more and more rows until they have ``k`` owners, or all rows are fetched.
+
+        ``among`` restricts the rows; ``size`` is their number.
+        """
         n = k
         while size:
             n = min(n, size)
@@ -148,10 +156,9 @@ class ChromaCollection:
         return []
 
     def _nearest(self, probe: Vector, n: int, among: Sequence[RowKey] | None = None) -> Scored:
-        """Return about the ``n`` rows most like a probe, best first.
+        """Return about ``n`` rows nearest to a probe, best first.
 
-        A few rows of a graph of neighbours cannot be reached from everywhere, so it can be fewer
-        than exist.
+        Some rows of the graph cannot be reached from everywhere, so there may be fewer than exist.
         """
         with chroma_errors(self._folder):
             answer = self._chroma.query(
@@ -164,13 +171,13 @@ class ChromaCollection:
         return [(_key(row), 1.0 - distance) for row, distance in pairs]
 
     def _completed(self, probe: Vector, scored: Scored, keys: list[RowKey]) -> Scored:
-        """Add the rows that the graph did not reach, scored exactly."""
+        """Add the rows of ``keys`` that the graph did not reach, scored exactly."""
         missing = set(keys).difference(key for key, _ in scored)
         rest = self._scored(probe, {owner for owner, _ in missing})
         return scored + [(key, similarity) for key, similarity in rest if key in missing]
 
     def _scored(self, probe: Vector, owners: AbstractSet[str] | None) -> Scored:
-        """Score every row of the owners, or of all, exactly."""
+        """Score all rows of the owners (None: all rows) exactly."""
         unit = probe / np.linalg.norm(probe)
         scored: Scored = []
         for keys, matrix in self._rows.pages(self._name, owners):
@@ -182,7 +189,7 @@ class ChromaCollection:
 
 
 def listing(folder: Path) -> str:
-    """Return the files of a folder with their sizes as JSON; none for an absent folder."""
+    """Return the files of a folder with their sizes as JSON; empty for an absent folder."""
     files = sorted(file for file in folder.rglob("*") if file.is_file())
     return json.dumps({str(file.relative_to(folder)): file.stat().st_size for file in files})
 
@@ -190,7 +197,7 @@ def listing(folder: Path) -> str:
 def _own(
     collections: Sequence[Collection], folder: Path, name: str, marks: Mapping[str, Number]
 ) -> Collection:
-    """Return the only collection of a folder; it must have the entity's group, model and name."""
+    """Return the folder's only collection after checking its group, model and name."""
     if any(
         (collection.metadata or {}).get("pps_group") != marks["pps_group"]
         for collection in collections
@@ -221,7 +228,7 @@ def best_owners(
 
 
 def _id(key: RowKey) -> str:
-    """Return the id in Chroma; the part comes first, so that an owner may contain colons."""
+    """Return a row's id in Chroma; the part comes first, because an owner may contain colons."""
     return f"{key[1]}:{key[0]}"
 
 

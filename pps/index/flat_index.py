@@ -1,4 +1,4 @@
-"""Searches the vectors of a collection in memory by scanning: nearly exact, fast up to 100,000 rows.
+"""Searches the vectors of a collection by scanning memory: nearly exact, fast up to 100,000 rows.
 
 Up to 8,192 rows, every row is scored. Beyond, the codes (``SimHash``) of all rows are compared, and
 the rows with the nearest codes are scored. Of 100,000 sentences embedded by MiniLM this finds 99 %
@@ -29,8 +29,8 @@ _ALL_SCORED = 8_192
 _SHARE = 25
 _TIMES = 10
 _MOST_SCORED = 2_000
-"""Bounds on the number of rows to score, see ``_most``: 1/25 of all, but at least 10 per wanted row,
-and at most 30 per wanted row or 2,000, whichever is more."""
+"""Bounds on the number of rows to score, see ``_most``: 1/25 of all, but at least 10 per wanted
+row, and at most 30 per wanted row or 2,000, whichever is more."""
 _AS_QUICK = 4
 """Scoring this many rows takes as long as comparing their codes and scoring one of them."""
 _AT_ONCE = 1_000
