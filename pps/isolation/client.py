@@ -182,7 +182,11 @@ class IsolatedGraphitiClient:
         return self.model.meter.take() if self.model else {}
 
     async def nodes(self, uuids: Sequence[str], *, strict: bool = False) -> list[Node]:
-        """Return nodes in the order of the ids; absent ones are left out, or raise if ``strict``."""
+        """Return nodes in the order of the ids; absent ones are left out.
+
+        Raises:
+            NotFound: ``strict`` is set and a node is absent.
+        """
         return await self._by_id(self._store.nodes, uuids, strict)
 
     async def facts(self, uuids: Sequence[str], *, strict: bool = False) -> list[Fact]:

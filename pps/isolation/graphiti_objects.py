@@ -45,16 +45,20 @@ _Object = TypeVar("_Object", EntityNode, EntityEdge, EpisodicNode)
 
 _OURS = "WHERE {x}.uuid = id AND {x}.group_id = $group_id"
 # The hints are for young databases, whose statistics mislead the planner.
-_NODE_BY_UUID = f"UNWIND $uuids AS id MATCH ({{x}}:{{label}}) USING INDEX SEEK {{x}}:{{label}}(uuid) {_OURS} RETURN "
+_NODE_BY_UUID = (
+    f"UNWIND $uuids AS id MATCH ({{x}}:{{label}}) USING INDEX SEEK {{x}}:{{label}}(uuid) {_OURS} "
+    "RETURN "
+)
 _EDGE_BY_UUID = (
-    "UNWIND $uuids AS id MATCH (n:Entity)-[e:RELATES_TO]->(m:Entity) USING INDEX SEEK e:RELATES_TO(uuid) "
+    "UNWIND $uuids AS id MATCH (n:Entity)-[e:RELATES_TO]->(m:Entity) "
+    "USING INDEX SEEK e:RELATES_TO(uuid) "
     f"{_OURS.format(x='e')} AND n.group_id = $group_id AND m.group_id = $group_id RETURN "
 )
 _SENT = {
     "properties(n)": "n {.*, name_embedding: null, created_at: null}",
     "properties(e)": (
-        "e {.*, fact_embedding: null, created_at: null, expired_at: null, valid_at: null, invalid_at: null, "
-        "reference_time: null}"
+        "e {.*, fact_embedding: null, created_at: null, expired_at: null, valid_at: null, "
+        "invalid_at: null, reference_time: null}"
     ),
 }
 """All properties but those that Graphiti's readers ignore, such as vectors, which are large."""
@@ -90,7 +94,8 @@ WHERE e.group_id = $group_id AND n.group_id = $group_id
 RETURN m.uuid AS mention, n.uuid AS node"""
 _STRANGERS = "\nUNION ALL\n".join(
     f"MATCH (n:{label}) WHERE coalesce(n.group_id, '') <> $group_id "
-    "RETURN DISTINCT (coalesce(n.group_id, '') STARTS WITH 'ent_' AND size(coalesce(n.group_id, '')) = 30) AS is_group"
+    "RETURN DISTINCT (coalesce(n.group_id, '') STARTS WITH 'ent_' "
+    "AND size(coalesce(n.group_id, '')) = 30) AS is_group"
     for label in ("Entity", "Episodic", "Community", "Saga")
 )
 """Whether values in place of other groups have the shape of a group; no value itself returns."""
@@ -121,7 +126,7 @@ class GraphitiObjects(ABC):
 
     @abstractmethod
     async def latest_episodes(self, before: datetime, limit: int) -> list[str]:
-        """Return the uuids of at most ``limit`` episodes with ``valid_at <= before``, oldest first."""
+        """Return the uuids of the latest episodes with ``valid_at <= before``, oldest first."""
 
     @abstractmethod
     async def episodes_of_nodes(self, nodes: Sequence[str]) -> dict[str, list[str]]:

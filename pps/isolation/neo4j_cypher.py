@@ -278,7 +278,8 @@ def _columns(joined: str, row: str) -> str:
 _NEW_FACTS = _columns(
     f"ids subjects objects episodes {' '.join(mapping.FACT_TIMES)}",
     "uuid: ids[i], subject: subjects[i], object: objects[i], vector: $vectors[i], "
-    "data: {name: $names[i], fact: $facts[i], pps: $pps[i], episodes: [one IN split(episodes[i], ' ') WHERE one <> ''], "
+    "data: {name: $names[i], fact: $facts[i], pps: $pps[i], "
+    "episodes: [one IN split(episodes[i], ' ') WHERE one <> ''], "
     + ", ".join(f"{name}: nullIf({name}[i], '')" for name in mapping.FACT_TIMES)
     + "}",
 )

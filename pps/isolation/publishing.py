@@ -50,7 +50,8 @@ WAIT_S = 2.0
 _ENTRIES_AT_ONCE = 1_000
 _PAGE = 1_000
 _LOOK_S = 2.0
-_FIRST_RETRY_S, _LONGEST_RETRY_S = 0.25, 15.0
+_FIRST_RETRY_S = 0.25
+_LONGEST_RETRY_S = 15.0
 _PATIENCE_S = 60.0
 """How long one write to Neo4j may take; a broken connection would hang for much longer."""
 _ENDS_WITHIN_S = 2.0

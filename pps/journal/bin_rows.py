@@ -233,7 +233,8 @@ def _put_back_given(db: Connection, turn: str, payload: str, forgotten: Collecti
     if row is None:
         return
     stored, state = row
-    before, current = load_payload(payload), load_payload(stored)
+    before = load_payload(payload)
+    current = load_payload(stored)
     if stored == without_given(payload, state):
         db.execute("UPDATE jobs SET payload = ? WHERE turn = ?", (payload, turn))
     elif current == without_needing(before, forgotten):  # queued to be read again: no longer needed

@@ -242,7 +242,8 @@ def _restrict_to_time(where: _Where, item_filter: ItemFilter) -> None:
     A record passes by the turn of its text, any other node by a turn that mentions it, and a node
     that no turn mentions by its ``created_at``.
     """
-    event_time, creation_time = _Where(), _Where()
+    event_time = _Where()
+    creation_time = _Where()
     event_time.between(
         "t.occurred_at", item_filter.since, item_filter.until, "t.occurred_precision"
     )

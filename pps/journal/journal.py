@@ -118,7 +118,7 @@ class Journal(Store):
     def __init__(
         self, path: Path, group: str, index: LogIndex = "file", database: Database | None = None
     ) -> None:
-        """Start the threads of a file that ``prepare_file`` checked, or of a database; see ``open``."""
+        """Start the threads of a file that ``prepare_file`` checked, or of a database."""
         self.path = path
         self.group = group
         self.database = database
@@ -214,8 +214,9 @@ class Journal(Store):
         try:
             if made and await journal.read(partial(meta.get, key="group")) is None:
                 raise StoreError(
-                    f"{database.name} holds no memory of this entity, so nothing was opened: set postgresql.url to the "
-                    "database that holds it, or restore that from a backup"
+                    f"{database.name} holds no memory of this entity, so nothing was opened: "
+                    "set postgresql.url to the database that holds it, "
+                    "or restore that from a backup"
                 )
             await journal.write(partial(meta.put_owner, group=group))
         except BaseException:

@@ -12,13 +12,14 @@ from pps.core.sql import Connection
 from pps.core.time import from_micros
 
 _TURNS = "SELECT count(*), max(occurred_at) FROM turns"
-_JOBS = """SELECT count(*) FILTER (WHERE state IN ('queued', 'running')), count(*) FILTER (WHERE state = 'failed')
+_JOBS = """SELECT count(*) FILTER (WHERE state IN ('queued', 'running')),
+        count(*) FILTER (WHERE state = 'failed')
     FROM jobs WHERE state IN ('queued', 'running', 'failed')"""
 
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """Turns that are kept, the time of the latest, and how many wait to be taken in or failed."""
+    """Number of turns, time of the latest, and number of jobs that wait or failed."""
 
     turns: int
     last_turn_at: datetime | None
@@ -27,7 +28,7 @@ class Outline:
 
 
 def outline_of(path: Path) -> Outline | None:
-    """Return the state of a ``memory.db``; None for one that cannot be read. Blocks."""
+    """Return the outline of a ``memory.db``; None if it cannot be read. Blocks."""
     try:
         with closing(sqlite3.connect(f"{path.as_uri()}?mode=ro", uri=True)) as db:
             return read_outline(db)

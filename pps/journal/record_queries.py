@@ -16,8 +16,8 @@ from pps.core.values import JSON
 
 Slot: TypeAlias = Literal["number", "text", "at"]
 Scalar: TypeAlias = str | int | float | None
-RECORD_COLUMNS = """r.node, r.kind, r.title, r.summary, t.occurred_at, r.updated_at, r.fields, r.status, r.state,
-    t.tags, r.pack, r.pack_version, r.version, r.actor, r.author, r.turn"""
+RECORD_COLUMNS = """r.node, r.kind, r.title, r.summary, t.occurred_at, r.updated_at, r.fields,
+    r.status, r.state, t.tags, r.pack, r.pack_version, r.version, r.actor, r.author, r.turn"""
 COLUMNS: Mapping[str, str] = {
     "title": "r.title",
     "summary": "r.summary",
@@ -154,7 +154,8 @@ def _start(nodes: Sequence[str], cursor: str) -> int:
 
 
 def _conditions(wanted: RecordSelection) -> tuple[list[str], list[Scalar]]:
-    conditions, values = [OF_A_PACK], list[Scalar]()
+    conditions = [OF_A_PACK]
+    values = list[Scalar]()
     alternatives = {
         "r.node": wanted.ids,
         "r.kind": wanted.kinds,
@@ -204,8 +205,9 @@ def _condition(term: Term) -> tuple[str, list[Scalar]]:
 
 
 def _order(order: Sequence[tuple[Where, bool]]) -> tuple[str, list[Scalar]]:
-    """Return what to sort by: records that lack a field come last."""
-    parts, values = list[str](), list[Scalar]()
+    """Return the terms of ORDER BY and their values; records without a field come last."""
+    parts = list[str]()
+    values = list[Scalar]()
     for where, descending in order:
         value, at = _value(where)
         parts += [f"{value} IS NULL", f"{value} {'DESC' if descending else 'ASC'}"]

@@ -36,8 +36,8 @@ DEDUPE_WINDOW_S = 30
 _BOUNDS = {"actor": (0, 200), "session": (1, 200), "source": (1, 200), "source_ref": (0, 500)}
 
 TURN_COLUMNS = """turns.uuid, turns.seq, turns.role, turns.content, turns.session, turns.occurred_at,
-    turns.recorded_at, turns.actor, turns.source, turns.source_ref, turns.kind, turns.tags, turns.chunk,
-    turns.occurred_precision, turns.utc_offset_s"""
+    turns.recorded_at, turns.actor, turns.source, turns.source_ref, turns.kind, turns.tags,
+    turns.chunk, turns.occurred_precision, turns.utc_offset_s"""
 TurnRow: TypeAlias = tuple[
     str, int, str, str, str, int, int, str, str, str, str, str, str, str, int | None
 ]
@@ -106,8 +106,8 @@ def insert(connection: Connection, turn: Prepared, *, anew: bool = False) -> tup
         return first, True
     draft = turn.draft
     [row] = connection.execute(
-        f"""INSERT INTO turns (uuid, role, actor, session, source, source_ref, kind, content, tags, hash,
-            occurred_at, recorded_at, chunk, importance, occurred_precision, utc_offset_s)
+        f"""INSERT INTO turns (uuid, role, actor, session, source, source_ref, kind, content,
+            tags, hash, occurred_at, recorded_at, chunk, importance, occurred_precision, utc_offset_s)
             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             RETURNING {TURN_COLUMNS}""",  # noqa: S608 - literals
         (
@@ -242,7 +242,8 @@ def page(
     values: list[str | int] = [*(before or (1 << 62, 0))]
     where = "WHERE (occurred_at, seq) < (?, ?)"
     if session is not None:
-        where, values = f"{where} AND session = ?", [*values, session]
+        where += " AND session = ?"
+        values.append(session)
     if about:
         where += " AND uuid IN (SELECT episode FROM mention WHERE node = ?)"
         values.append(about)
@@ -272,7 +273,8 @@ def _has_all(text: str, words: Sequence[str]) -> bool:
 def sessions(connection: Connection, limit: int) -> list[SessionTurns]:
     """Return the latest sessions with their numbers of turns; reads an index, no texts."""
     rows = connection.execute(
-        "SELECT session, count(*), max(occurred_at) FROM turns GROUP BY session ORDER BY 3 DESC, session LIMIT ?",
+        "SELECT session, count(*), max(occurred_at) FROM turns GROUP BY session "
+        "ORDER BY 3 DESC, session LIMIT ?",
         (limit,),
     )
     return [SessionTurns(name, turns, from_micros(at)) for name, turns, at in rows]
@@ -296,7 +298,7 @@ def around_many(connection: Connection, uuids: Sequence[str], n: int) -> dict[st
         (listed(uuids),),
     ).fetchall()
     places = {uuid: _places(connection, session, seq, n) for uuid, session, seq in middles}
-    wanted = listed(sorted({seq for seqs in places.values() for seq in seqs}))
+    wanted = listed(sorted(set[int]().union(*places.values())))
     turns = {turn.seq: turn for turn in _select(connection, f"WHERE seq IN {NUMBERS}", (wanted,))}
     return {
         uuid: [turns[seq] for seq in places[uuid]]
