@@ -26,7 +26,10 @@ from tests.sampling import sample
 STEPS: tuple[tuple[Any, str], ...] = (
     *((old_graph, name) for name in ("new_copy_folder", "finish_copy", "sync_folder")),
     *((old_graph, name) for name in ("remove_old_files", "_remove")),
-    *((graph_upgrade, name) for name in ("_back_up", "_copy_file", "_put", "_compare", "_copied")),
+    *(
+        (graph_upgrade, name)
+        for name in ("_back_up", "_copy_file", "_put", "_compare", "_copy_files")
+    ),
     (graph_upgrade, "migrate_and_fill"),
     *((db, name) for name in ("_prepare", "_note_group", "_empty_log", "_layout")),
     (meta, "put"),
