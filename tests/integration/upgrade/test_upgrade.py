@@ -225,7 +225,7 @@ def test_rows_that_are_not_what_was_read_change_nothing(
         put(session, facts[1:])
 
     monkeypatch.setattr(graph_upgrade, "put_facts", put_fewer)
-    with pytest.raises(StoreError, match="of the table fact 2 rows were read and 1 are stored"):
+    with pytest.raises(StoreError, match="2 rows of the table fact were read and 1 are stored"):
         upgrade(data)
     assert contents(data) == before
 
