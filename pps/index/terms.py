@@ -1,7 +1,7 @@
-"""The fields of a text index, and documents and queries of terms; user text is never parsed.
+"""The fields of a text index, its documents and its queries; queries are never parsed as syntax.
 
-Text is cut by script: words where words have spaces between them, characters and their pairs
-elsewhere.
+Text is split by script: into words if the script separates words by spaces, otherwise into
+characters and pairs of characters.
 """
 
 from __future__ import annotations
@@ -41,17 +41,17 @@ _TITLE_BOOST = 2.0
 _HAN_BOOST = 0.3
 _K1_IDF = 0.5
 HALVES = ("high", "low")
-"""Columns of an owner's halves: reading numbers takes 5 % of the time of a stored document."""
+"""Columns with an owner's halves: reading them takes 5 % of the time of reading the document."""
 _64_BITS = 2**64 - 1
 
 Weighted = tuple[str, str, float]
-"""A field, a term of it and the term's boost."""
+"""A field, a term in it, and the term's boost."""
 
 _HAN = "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003347f"
 _KANA = "\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9f\U0001b000-\U0001b16f"
 _BOPOMOFO = "\u3105-\u312f\u31a0-\u31bf"
 _HANGUL = "\u1100-\u11ff\u3131-\u318e\ua960-\ua97f\uac00-\ud7ff"
-"""Written with spaces, but a particle is joined to its word: pairs find the word without it."""
+"""Korean has spaces, but particles are joined to their words; pairs find a word without them."""
 _SOUTH_EAST = (
     "\u0e01-\u0e3a\u0e40-\u0e5b"  # Thai
     "\u0e81-\u0edf"  # Lao
@@ -67,16 +67,16 @@ _ONE_HAN = re.compile(f"[{_HAN}]")
 
 _SPACE = ord(" ")
 _REMEMBERED = 10_000
-"""Characters whose kind is cached: more than most texts have, and a bound on memory."""
+"""Maximum number of characters whose kind is cached: more than most texts have."""
 
 
 @dataclass(frozen=True, slots=True)
 class TextDoc:
-    """The searchable text of one owner in one collection; a text without words is never found.
+    """The searchable text of one owner in one collection; without words it is never found.
 
     Attributes:
-        title: A name that counts twice as much as the body.
-        at: A time in microseconds since 1970 UTC, kept beside it as a number.
+        title: A name, which counts twice as much as the body.
+        at: A time in microseconds since 1970 UTC, stored with the document.
     """
 
     collection: str
@@ -89,7 +89,7 @@ class TextDoc:
 def schema() -> Schema:
     """Return the fields: words of body and title, pairs and characters of scripts without spaces.
 
-    They are stored, so that ``purge`` can write what stays once more without asking anybody.
+    Their texts are stored, so that ``purge`` can rewrite the remaining documents by itself.
     """
     builder = SchemaBuilder()
     builder.add_text_field("owner", stored=True, tokenizer_name="raw", index_option="basic")
@@ -108,7 +108,7 @@ def schema() -> Schema:
 
 
 def halves(owner: str) -> tuple[int, int] | None:
-    """Return an owner that is a UUID as two signed numbers of 64 bits; None for another."""
+    """Return an owner that is a UUID as two signed 64-bit numbers; None for other owners."""
     if not is_uuid(owner):
         return None
     both = bytes.fromhex(owner.replace("-", ""))
@@ -116,18 +116,18 @@ def halves(owner: str) -> tuple[int, int] | None:
 
 
 def owner_of(high: int, low: int) -> str:
-    """Return the owner whose halves these are."""
+    """Return the owner with these halves."""
     text = f"{high & _64_BITS:016x}{low & _64_BITS:016x}"
     return f"{text[:8]}-{text[8:12]}-{text[12:16]}-{text[16:20]}-{text[20:]}"
 
 
 def tag(owner: str) -> int:
-    """Return a short number of an owner; as a column, it rules out most foreign owners cheaply."""
+    """Return a short hash of an owner; as a column, it rules out most other owners cheaply."""
     return zlib.crc32(owner.encode())
 
 
 class Terms:
-    """Makes documents and queries in one language."""
+    """Builds documents and queries in one language."""
 
     def __init__(self, language: str) -> None:
         self._schema = schema()
@@ -140,29 +140,30 @@ class Terms:
         return self._schema
 
     def register(self, index: Index) -> None:
-        """Tell an opened index its tokenizers, which are not kept on disk."""
+        """Register the tokenizers with an opened index; they are not stored on disk."""
         index.register_tokenizer("body", self._body)
         index.register_tokenizer("title", self._title)
 
     def document(self, doc: TextDoc) -> Document:
-        """Return what the index holds of a document."""
-        body, title = split(doc.body), split(doc.title)
-        made = Document()
-        made.add_text("owner", doc.owner)
+        """Return tantivy's document for a text."""
+        body = split(doc.body)
+        title = split(doc.title)
+        document = Document()
+        document.add_text("owner", doc.owner)
         for name, number in _columns(doc.owner):
-            made.add_integer(name, number)
+            document.add_integer(name, number)
         if doc.at is not None:
-            made.add_integer("at", doc.at)
-        made.add_text("body", body.words)
+            document.add_integer("at", doc.at)
+        document.add_text("body", body.words)
         if doc.title:
-            made.add_text("title", title.words)
+            document.add_text("title", title.words)
         if body.runs or title.runs:
-            made.add_text("pairs", " ".join((*title.pairs(), *body.pairs())))
-            made.add_text("characters", " ".join((*title.characters(), *body.characters())))
-        return made
+            document.add_text("pairs", " ".join((*title.pairs(), *body.pairs())))
+            document.add_text("characters", " ".join((*title.characters(), *body.characters())))
+        return document
 
     def again(self, stored: Document) -> Document:
-        """Return a stored document in the shape in which it is written."""
+        """Convert a stored document to the form in which it is written."""
         fields = stored.to_dict()
         fields.update((name, [number]) for name, number in _columns(fields["owner"][0]))
         for name in fields.keys() & {"body", "title"}:
@@ -170,11 +171,11 @@ class Terms:
         return Document.from_dict(fields, self._schema)  # pyright: ignore[reportUnknownMemberType]  # a bare dict
 
     def query(self, text: str, searcher: Searcher) -> Query | None:
-        """Return a query for any of a text's words; None when it has none.
+        """Return a query for any of a text's words; None if it has none.
 
-        A text of more than 48 different terms is condensed to those that say most: known to the
-        index, frequent in the text, rare in the index. What lies beyond 100,000 characters is not
-        read.
+        Of more than 48 distinct terms only the most significant are used: they occur in the index,
+        are frequent in the text, and are rare in the index. Characters after the first 100,000 are
+        ignored.
         """
         terms = self._terms(text[:_READ_CHARACTERS])
         if len(terms) > _MAX_TERMS:
@@ -186,10 +187,11 @@ class Terms:
         )
 
     def nearly(self, word: str) -> Query | None:
-        """Return a query for similar words: one letter more, less, other, or swapped with the next.
+        """Return a query for similar words, or None if the word is not a single indexed term.
 
-        Of nine letters or more two such slips. None for a word that has no term, or none of letters
-        with spaces around.
+        Similar words differ by one slip: a letter inserted, deleted, replaced, or swapped with the
+        next. Words of nine letters or more may differ by two. Words of scripts without spaces give
+        None.
         """
         terms = [term for field, term, _ in self._terms(word) if field == "body"]
         if len(terms) != 1:
@@ -220,7 +222,7 @@ def _columns(owner: str) -> list[tuple[str, int]]:
 
 
 def only(query: Query, owners: Iterable[str], fields: Schema) -> Query:
-    """Return a query limited to owners; scores stay what they are."""
+    """Restrict a query to owners without changing its scores."""
     limit = Query.boost_query(Query.term_set_query(fields, "owner", list(owners)), 0.0)
     return Query.boolean_query([(Occur.Must, query), (Occur.Must, limit)])
 
@@ -239,7 +241,7 @@ def _condensed(terms: Counter[Weighted], searcher: Searcher) -> Iterable[Weighte
 
 @lru_cache(maxsize=16_384)
 def stem(word: str) -> str:
-    """Return the English stem of one word, without accents: "lives" and "living" are "live"."""
+    """Return the English stem of a word, without accents: "live" for "lives" and "living"."""
     stems = _english().analyze(word)
     return stems[0] if stems else word
 
@@ -250,12 +252,11 @@ def _english() -> TextAnalyzer:
 
 
 def _analyzer(language: str, *, stops: bool) -> TextAnalyzer:
-    """Return a tokenizer of words between spaces: lower case, no accents, stems.
+    """Return a tokenizer for words between spaces: lower case, without accents, stemmed.
 
-    ``language`` may be ``none``, for no stems.
-
-    English loses its accents before stemming, so that "résumés" and "resumes" are one; others
-    after, since their stemmers read accents.
+    ``language`` may be ``none`` for no stemming. For English, accents are removed before stemming,
+    so that "résumés" and "resumes" get the same stem; for other languages afterwards, because their
+    stemmers need accents.
     """
     builder = TextAnalyzerBuilder(Tokenizer.whitespace()).filter(
         Filter.remove_long(_LONGEST_WORD_BYTES)
@@ -277,10 +278,10 @@ def _analyzer(language: str, *, stops: bool) -> TextAnalyzer:
 
 @dataclass(frozen=True, slots=True)
 class Split:
-    """One text, cut.
+    """A text split by script.
 
     Attributes:
-        words: The words of what is written with spaces, with nothing but spaces between them.
+        words: The words of scripts with spaces; all characters between them are spaces.
         runs: Unbroken runs of characters of scripts without spaces, and single emoji.
     """
 
@@ -288,12 +289,12 @@ class Split:
     runs: tuple[str, ...]
 
     def pairs(self) -> Iterator[str]:
-        """Yield every two neighbouring characters of a run."""
+        """Yield each pair of adjacent characters of a run."""
         for run in self.runs:
             yield from map("".join, pairwise(run))
 
     def characters(self) -> Iterator[str]:
-        """Yield every character of every run, so that one character alone can be searched."""
+        """Yield all characters of all runs, so that single characters can be searched."""
         for run in self.runs:
             yield from run
 
@@ -309,9 +310,9 @@ class Split:
 
 
 def split(text: str) -> Split:
-    """Cut a text by script after NFKC, so that full-width and half-width forms are the usual ones.
+    """Split a text by script after NFKC, which normalises full-width and half-width forms.
 
-    Half a surrogate pair, which no file can hold, becomes a question mark.
+    Lone surrogates, which cannot be encoded, become question marks.
     """
     if text.isascii():
         return Split(text.translate(_SPACED), ())
@@ -322,17 +323,18 @@ def split(text: str) -> Split:
 
 
 class _Spaced(dict[int, int]):
-    """For ``str.translate``: letters, marks and numbers stay, all else becomes a space.
+    """A table for ``str.translate``: letters, marks and numbers stay, others become spaces.
 
-    What this Python's Unicode does not know yet is taken for a letter of a new script.
+    Characters that are unassigned in this Python's Unicode may be letters of a new script: they
+    stay too.
     """
 
     def __missing__(self, point: int) -> int:
         category = unicodedata.category(chr(point))
-        found = point if category[0] in "LMN" or category == "Cn" else _SPACE
+        replacement = point if category[0] in "LMN" or category == "Cn" else _SPACE
         if len(self) < _REMEMBERED:
-            self[point] = found
-        return found
+            self[point] = replacement
+        return replacement
 
 
 _SPACED = _Spaced()
