@@ -59,11 +59,11 @@ _Item = TypeVar("_Item", Node, Fact, Episode)
 
 @dataclass(frozen=True, slots=True)
 class EntityDriver:
-    """A store that an entity's client is opened on, and a function that closes it.
+    """The store of an entity's client, and the function that closes it.
 
     Attributes:
-        driver: The graph tables, which are bound to one group; a driver of the server for
-            ``neo4j``, where graphs are published.
+        driver: The entity's graph tables; for ``neo4j``, where graphs are published, the driver of
+            the server.
     """
 
     driver: GraphDriver | GraphTables
@@ -72,21 +72,21 @@ class EntityDriver:
 
 
 class PublishedSearch(Protocol):
-    """Runs Graphiti's recipes where the graph is published."""
+    """Runs Graphiti's recipes on the published graph."""
 
     async def search(
         self, query: str, recipe: str, limit: int, options: SearchOptions
     ) -> GraphitiResults:
-        """Run a recipe there; see ``IsolatedGraphitiClient.search``."""
+        """Run a recipe; see ``IsolatedGraphitiClient.search``."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class GraphitiChanges:
-    """Uuids of everything that Graphiti's pipeline made or changed.
+    """Uuids of everything that Graphiti's pipeline created or changed.
 
     Attributes:
-        before: Uuid → the fact as it was before, for facts that existed already.
+        before: Uuid → the fact before the change, for facts that already existed.
     """
 
     nodes: tuple[str, ...] = ()
@@ -96,18 +96,20 @@ class GraphitiChanges:
 
 
 class IsolatedGraphitiClient:
-    """Everything that one entity can do with its graph, and nothing that touches another's.
+    """All operations of one entity on its graph; none can reach the graph of another entity.
 
-    Bound to one ``EntityId`` for life; no method takes a group. Two locks, each enough alone: ids
-    from outside are canonical UUIDs that must be the entity's before a call starts, and every
-    statement runs on a guarded driver that checks what goes in and what comes out. An id of another
-    entity is treated as one that does not exist. Neither Chroma, text index nor SQLite is written
-    here: whoever writes reads ``GraphitiChanges``.
+    The client is permanently bound to one ``EntityId``; no method takes a group. There are two
+    independent locks, each of which suffices alone. First, ids from outside must be canonical UUIDs
+    and are checked to belong to the entity before a call starts. Second, every statement runs on a
+    guarded driver that checks its parameters and rows. An id of another entity is treated like one
+    that does not exist.
 
-    A batch of writes is one transaction; the same uuid again is an update. Ids that are written are
-    the entity's already, or were minted by PPS; one that another entity owns raises NotFound and
-    changes nothing. All raise InvalidRequest for an id that is no canonical UUID, and
-    StoreUnavailable.
+    A batch of writes is one transaction; writing an existing uuid updates it. Written ids belong to
+    the entity already or were created by PPS; an id of another entity raises NotFound, and nothing
+    changes. The client does not update the indexes: callers follow the change log or
+    ``GraphitiChanges``.
+
+    All methods raise InvalidRequest for an id that is not a canonical UUID, and StoreUnavailable.
     """
 
     def __init__(self, inside: Inside) -> None:
@@ -124,20 +126,20 @@ class IsolatedGraphitiClient:
         models: Models | None = None,
         counters: IsolationCounters | None = None,
     ) -> Self:
-        """Bind a client to an entity, after an audit of what lies in the store.
+        """Bind a client to an entity, after an audit of the store.
 
         Args:
-            entity: Whose memory it is.
-            opened: The store's driver, opened and closed by the caller; the client never hands it
-                on.
-            indexes: The entity's own indexes; searches read them.
-            models: What the client may use; none by default.
-            counters: Where refusals are counted; one object for all clients of a process.
+            entity: The owner of the memory.
+            opened: The store's driver; the caller opens and closes it, and the client does not
+                expose it.
+            indexes: The entity's indexes, which searches read.
+            models: The models that the client may use; none by default.
+            counters: Counts refusals; one object for all clients of a process.
 
         Raises:
-            IsolationError: The store holds an edge that joins two groups, or a file of one entity
-                another group's data.
-            ConfigError: The driver is not of the store that was named, or a provider's package is
+            IsolationError: The store has an edge between two groups, or the entity's file has data
+                of another group.
+            ConfigError: The driver does not match the named store, or a provider's package is
                 missing.
         """
         counters = counters or IsolationCounters()
@@ -150,7 +152,7 @@ class IsolatedGraphitiClient:
         return client
 
     def search_published(self, published: PublishedSearch | None) -> None:
-        """Let ``search`` run on the graph that is published, from now on; None takes that back."""
+        """Run ``search`` on the published graph from now on; None: on the tables again."""
         self._published = published
 
     async def close(self) -> None:
@@ -160,17 +162,17 @@ class IsolatedGraphitiClient:
 
     @property
     def entity(self) -> EntityId:
-        """Whose memory this is, for life."""
+        """The entity that the client is bound to."""
         return self._inside.entity
 
     @property
     def counters(self) -> IsolationCounters:
-        """What was refused so far."""
+        """The counts of refusals."""
         return self._inside.counters
 
     @property
     def model(self) -> Extractor | None:
-        """The language model of this entity; None when none is set."""
+        """The language model of this entity, or None."""
         return model if isinstance(model := self._inside.graphiti.llm_client, Extractor) else None
 
     @property
@@ -178,7 +180,7 @@ class IsolatedGraphitiClient:
         return self._inside.store
 
     def take_tokens_used(self) -> dict[str, TokensUsed]:
-        """Return model → tokens since the last call, with those of failed attempts."""
+        """Return model → tokens used since the last call, including failed attempts."""
         return self.model.meter.take() if self.model else {}
 
     async def nodes(self, uuids: Sequence[str], *, strict: bool = False) -> list[Node]:
@@ -198,7 +200,7 @@ class IsolatedGraphitiClient:
         return await self._by_id(self._store.episodes, uuids, strict)
 
     async def scan_nodes(self, after: str, limit: int) -> list[Node]:
-        """Return ``limit`` (1 to 10,000) nodes behind a uuid, by uuid; ``""`` is the start."""
+        """Return up to ``limit`` (1 to 10,000) nodes after a uuid, in uuid order; "" starts."""
         return await self._store.scan_nodes(_cursor(after), check_limit(limit))
 
     async def scan_facts(self, after: str, limit: int) -> list[Fact]:
@@ -210,17 +212,17 @@ class IsolatedGraphitiClient:
         return await self._store.scan_episodes(_cursor(after), check_limit(limit))
 
     async def facts_of_nodes(self, uuids: Sequence[str], limit: int) -> list[Fact]:
-        """Return facts of the nodes, newest first, at most ``limit``; absent nodes have none."""
+        """Return up to ``limit`` facts that touch the nodes, newest first."""
         wanted = check_uuids(uuids)
         return await self._store.facts_of_nodes(wanted, check_limit(limit, _MANY)) if wanted else []
 
     async def facts_of_episodes(self, uuids: Sequence[str]) -> list[Fact]:
-        """Return facts that any of the episodes supports, in uuid order."""
+        """Return the facts that any of the episodes supports, in uuid order."""
         wanted = check_uuids(uuids)
         return await self._store.facts_of_episodes(wanted) if wanted else []
 
     async def facts_between(self, pairs: Sequence[tuple[str, str]]) -> list[Fact]:
-        """Return facts from subject to object for each (subject, object) pair, in uuid order."""
+        """Return the facts between each (subject, object) pair, in uuid order."""
         _check_pairs(pairs)
         return await self._store.facts_between(list(pairs)) if pairs else []
 
@@ -238,7 +240,7 @@ class IsolatedGraphitiClient:
         """Return facts by (``valid_at``, uuid), undated facts last; see ``GraphTimelineOptions``.
 
         Raises:
-            NotFound: ``node`` is given and is not a node of this entity.
+            NotFound: ``node`` is not a node of this entity.
         """
         check_keywords("timeline", options, GraphTimelineOptions)
         node = options.get("node")
@@ -252,7 +254,7 @@ class IsolatedGraphitiClient:
         return timeline_cursor(fact.valid_at, fact.uuid)
 
     async def counts(self) -> GraphCounts:
-        """Return how many of each the entity owns."""
+        """Return the numbers of the entity's nodes, facts, episodes and mentions."""
         return await self._store.counts()
 
     async def search(
@@ -265,27 +267,27 @@ class IsolatedGraphitiClient:
         filters: GraphFilters | None = None,
         as_of: datetime | None = None,
     ) -> GraphitiResults:
-        """Return what one of Graphiti's recipes finds in this entity's graph.
+        """Search this entity's graph with one of Graphiti's recipes.
 
         Args:
-            query: 1 to 8,000 characters of any text.
-            recipe: A name of ``RECIPES``.
-            limit: Most results in each channel, 1 to 1,000.
-            center: Uuid of the node that the recipes with NODE_DISTANCE start from.
-            filters: Which nodes and facts may come back.
-            as_of: World time, aware; by default now. Facts that do not hold then are left out, and
-                so are those of the kind ``relation``.
+            query: Any text of 1 to 8,000 characters.
+            recipe: A name in ``RECIPES``.
+            limit: Maximum results in each channel, 1 to 1,000.
+            center: Uuid of the node from which recipes with NODE_DISTANCE measure.
+            filters: Restrict the nodes and facts.
+            as_of: World time, aware; by default now. Facts that do not hold then are left out, as
+                are facts of the kind ``relation``.
 
         Returns:
-            Each channel best first. Scores compare only within their channel. A step that could not
-            be done as the recipe says (no centre, no reranker, no vectors, a reranker out of time)
-            is told in ``notes``.
+            The results of each channel, best first. Scores compare only within a channel.
+            ``notes`` names each step of the recipe that was replaced or skipped (no centre, no
+            reranker, no vectors, a reranker that took too long).
 
         Raises:
-            InvalidRequest: A bound is broken.
-            NotFound: The centre is not this entity's; nothing was searched.
-            StoreUnavailable: The memory publishes its graph, where recipes run, and that is behind
-                or away.
+            InvalidRequest: A bound is violated.
+            NotFound: The centre is not a node of this entity; nothing was searched.
+            StoreUnavailable: The memory publishes its graph, so recipes run there, and that graph
+                lags behind or cannot be reached.
         """
         if center is not None:
             await self.nodes([center], strict=True)
