@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import httpx
 
 from tests.integration.interfaces.serving import Served
+from tests.waiting import PATIENCE_S
 
 
 @dataclass
@@ -34,7 +35,11 @@ class PageClient:
         }
         given = {name: value for name, value in said.items() if value is not None}
         return httpx.post(
-            f"{self.base}/page/{on or self.name}/{path}", json=body, headers=given, trust_env=False
+            f"{self.base}/page/{on or self.name}/{path}",
+            json=body,
+            headers=given,
+            trust_env=False,
+            timeout=PATIENCE_S,
         )
 
     def open(self, link: str, on: str = "") -> httpx.Response:

@@ -17,7 +17,7 @@ from websockets.sync.client import ClientConnection, connect
 
 from tests.browser_session import PageClient
 from tests.integration.interfaces.serving import Served
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE_S, wait_until
 
 Event = dict[str, Any]
 
@@ -128,6 +128,7 @@ def haven_of(served: Served) -> PageClient:
         json={"link": link.fragment.removeprefix("open=")},
         headers=page.headers,
         trust_env=False,
+        timeout=PATIENCE_S,
     )
     assert answer.status_code == httpx.codes.OK, answer.text
     page.set_cookie, page.key = answer.headers["set-cookie"], answer.text
@@ -151,6 +152,7 @@ def connected(page: PageClient, **more: Any) -> contextlib.AbstractContextManage
         "max_size": None,
         "compression": None,
         "ping_interval": None,
+        "open_timeout": PATIENCE_S,
     }
     return connect(socket_url(page), **{**given, **more})
 

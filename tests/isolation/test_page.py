@@ -14,6 +14,7 @@ from pps.operations.catalog import OPERATIONS, operations_for
 from pps.server.runfile import new_secret
 from tests.browser_session import PageClient, link_of, page_of
 from tests.integration.interfaces.serving import Served, serving
+from tests.waiting import PATIENCE_S
 
 SECRET = "The vault code is 4711-canary."
 
@@ -28,7 +29,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 
 def test_who_has_no_session_gets_the_empty_page_alone(served: Served) -> None:
-    with httpx.Client(base_url=served.run.url, trust_env=False) as http:
+    with httpx.Client(base_url=served.run.url, trust_env=False, timeout=PATIENCE_S) as http:
         assert http.get("/page/ben").headers["location"] == "/page/ben/"
         page, nobodys = http.get("/page/ben/"), http.get("/page/nobody/")
         assert (page.text, page.status_code) == (
@@ -137,7 +138,7 @@ def test_what_a_cookie_allows_needs_its_origin_and_its_key(served: Served) -> No
         reads = {name: value for name, value in {**page.headers, "Origin": origin}.items() if value}
         reads["Sec-Fetch-Site"] = "same-site"
         url = f"{served.run.url}/page/ana/features"
-        assert httpx.get(url, headers=reads, trust_env=False).status_code == 403
+        assert httpx.get(url, headers=reads, trust_env=False, timeout=PATIENCE_S).status_code == 403
     for site in ("same-site", "cross-site", "none"):
         assert page.post("v1/stats", {}, Sec_Fetch_Site=site).status_code == 403, site
     assert page.post("v1/stats", {}, PPS_Page=None).status_code == 403
@@ -172,7 +173,11 @@ def test_a_session_is_nobodys_on_another_path_and_no_token_anywhere(served: Serv
     session = f"{next(iter(page.cookies.values()))}{page.key}"
     for url in (f"{served.run.url}/v1/stats", f"{served.run.url}/mcp"):
         answer = httpx.post(
-            url, json={}, headers={"Authorization": f"Bearer {session}"}, trust_env=False
+            url,
+            json={},
+            headers={"Authorization": f"Bearer {session}"},
+            trust_env=False,
+            timeout=PATIENCE_S,
         )
         assert answer.status_code == 401
     for name in sorted({one.name for one in OPERATIONS} - set(operations_for("entity"))):
@@ -184,12 +189,15 @@ def test_the_views_of_features_are_told_to_a_session_alone_and_hold_nothing_of_a
 ) -> None:
     page = page_of(served, "ana")
     url = f"{served.run.url}/page/ana/features"
-    told = httpx.get(url, headers=page.headers, trust_env=False)
+    told = httpx.get(url, headers=page.headers, trust_env=False, timeout=PATIENCE_S)
     assert set(told.json()) == {"features", "views"}
     assert SECRET not in told.text
-    assert httpx.get(url, trust_env=False).status_code == 403
+    assert httpx.get(url, trust_env=False, timeout=PATIENCE_S).status_code == 403
     of_ben = url.replace("/ana/", "/ben/")
-    assert httpx.get(of_ben, headers=page.headers, trust_env=False).status_code == 401
+    assert (
+        httpx.get(of_ben, headers=page.headers, trust_env=False, timeout=PATIENCE_S).status_code
+        == 401
+    )
 
 
 @pytest.mark.parametrize("how", ["page_close", "token_revoke", "entity_archive", "leave"])

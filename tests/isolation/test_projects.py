@@ -344,7 +344,9 @@ async def test_a_runner_gets_no_task_and_ends_none_outside_its_roots(city: City)
         ("recall", {"query": "x"}, 404),
         ("create_graph", {"project": theirs, "nodes": [{"title": "x", "content": "x"}]}, 404),
     ]
-    async with httpx2.AsyncClient(trust_env=False, base_url=city.served.run.url) as http:
+    async with httpx2.AsyncClient(
+        trust_env=False, timeout=PATIENCE_S, base_url=city.served.run.url
+    ) as http:
         headers = {"Authorization": f"Bearer {city.mine}"}
         for verb, arguments, status in attacks:
             answer = await http.post(f"/v1/{verb}", json=arguments, headers=headers)
@@ -375,7 +377,9 @@ async def test_a_router_opens_the_project_tools_alone_and_an_entity_none_of_them
                 continue
             with pytest.raises(MCPError, match="no tool of that name"):
                 await client.call_tool(tool, arguments)
-    async with httpx2.AsyncClient(trust_env=False, base_url=city.served.run.url) as http:
+    async with httpx2.AsyncClient(
+        trust_env=False, timeout=PATIENCE_S, base_url=city.served.run.url
+    ) as http:
         for token, paths, status in (
             (city.mine, ("/owner/stop", "/owner/hooks"), 401),
             (city.mine, ("/v1/stats", "/v1/entity_list", "/v1/route_find"), 404),
@@ -391,7 +395,9 @@ async def test_a_router_opens_the_project_tools_alone_and_an_entity_none_of_them
 async def test_an_operator_makes_no_routers_and_learns_no_paths(city: City) -> None:
     operator = str(city.served.link.call("operator_issue", "", {})["data"]["token"])
     headers = {"Authorization": f"Bearer {operator}"}
-    async with httpx2.AsyncClient(trust_env=False, base_url=city.served.run.url) as http:
+    async with httpx2.AsyncClient(
+        trust_env=False, timeout=PATIENCE_S, base_url=city.served.run.url
+    ) as http:
         for action in (
             "router_create",
             "router_list",

@@ -16,6 +16,7 @@ import pytest
 
 from tests.integration.interfaces.serving import ERAS, Served, serving
 from tests.isolation.house import One
+from tests.waiting import PATIENCE_S
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -108,7 +109,7 @@ async def test_two_clients_at_once_stay_apart(pair: Pair) -> None:
 
 def test_an_operators_token_reads_no_memory(pair: Pair) -> None:
     operator = str(pair.served.link.call("operator_issue", "", {})["data"]["token"])
-    with httpx.Client(base_url=pair.served.run.url, trust_env=False) as http:
+    with httpx.Client(base_url=pair.served.run.url, trust_env=False, timeout=PATIENCE_S) as http:
         headers = {
             "Authorization": f"Bearer {operator}",
             "Accept": "application/json, text/event-stream",

@@ -92,10 +92,15 @@ def test_the_owners_page_opens_for_its_own_sessions_alone(served: Served) -> Non
     def asked(page: PageClient, path: str, body: Any = None, **headers: str) -> httpx.Response:
         method = "GET" if body is None else "POST"
         sent = {**page.headers, **headers}
-        return httpx.request(method, f"{base}{path}", json=body, headers=sent, trust_env=False)
+        return httpx.request(
+            method, f"{base}{path}", json=body, headers=sent, trust_env=False, timeout=PATIENCE_S
+        )
 
-    assert httpx.get(f"{base}/haven", trust_env=False).headers["location"] == "/haven/"
-    document = httpx.get(f"{base}/haven/", trust_env=False)
+    assert (
+        httpx.get(f"{base}/haven", trust_env=False, timeout=PATIENCE_S).headers["location"]
+        == "/haven/"
+    )
+    document = httpx.get(f"{base}/haven/", trust_env=False, timeout=PATIENCE_S)
     assert "frame-ancestors 'none'" in document.headers["content-security-policy"]
     paths: list[tuple[str, Any]] = [
         ("/haven/features", None),
@@ -122,7 +127,10 @@ def test_the_owners_page_opens_for_its_own_sessions_alone(served: Served) -> Non
     for path in ("/v1/stats", "/mcp", "/owner/tools"):
         bearer = {"Authorization": f"Bearer {session}"}
         assert (
-            httpx.post(f"{base}{path}", json={}, headers=bearer, trust_env=False).status_code == 401
+            httpx.post(
+                f"{base}{path}", json={}, headers=bearer, trust_env=False, timeout=PATIENCE_S
+            ).status_code
+            == 401
         )
     assert PageClient(base, "ben", haven.cookies, haven.key).post("v1/stats", {}).status_code == 401
     assert served.pps("haven", "--print").stdout.startswith(f"{base}/haven/#open=")

@@ -535,7 +535,7 @@ async def test_no_route_answers_for_them_to_who_may_not_ask(
     ]
     if path not in ("/mcp", "/v1/recall", "/openapi.json"):
         wrong += [neighbours.mine, neighbours.theirs]
-    async with httpx2.AsyncClient(trust_env=False) as http:
+    async with httpx2.AsyncClient(trust_env=False, timeout=PATIENCE_S) as http:
         for token in wrong:
             headers = {**HEADERS, "Authorization": f"Bearer {token}"} if token else dict(HEADERS)
             answer = await http.request(

@@ -99,7 +99,7 @@ async def test_a_token_opens_no_toolset_beyond_its_list_over_either_protocol(pai
     entity = operations_for("entity")
     opened = {name for name, one in entity.items() if one.toolset in given["toolsets"]}
     async with httpx.AsyncClient(
-        base_url=pair.served.run.url, trust_env=False, headers=bearer(token)
+        base_url=pair.served.run.url, trust_env=False, timeout=PATIENCE_S, headers=bearer(token)
     ) as http:
         for name in set(entity) - opened:
             assert (await http.post(f"/v1/{name}", json={})).json()[
@@ -176,7 +176,7 @@ def test_whatever_the_owner_asks_about_one_leaves_the_other_as_it_was(
 def test_the_owners_secret_is_nothing_to_whoever_comes_through_a_proxy(tmp_path: Path) -> None:
     with (
         serving(tmp_path / "home", **without_socket(tmp_path)) as served,
-        httpx.Client(base_url=served.run.url, trust_env=False) as http,
+        httpx.Client(base_url=served.run.url, trust_env=False, timeout=PATIENCE_S) as http,
     ):
         owner = bearer(served.run.secret)
         assert http.post("/v1/entity_list", headers=owner, json={}).status_code == 200

@@ -17,6 +17,7 @@ from tests.browser_session import page_of
 from tests.chromium import chromium
 from tests.integration.interfaces.serving import Served, clean_env, wait_for_run_file
 from tests.third_party import install
+from tests.waiting import PATIENCE_S
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +90,7 @@ def ask(served: Served, token: str, operation: str, **arguments: Any) -> httpx.R
         json=arguments,
         headers={"Authorization": f"Bearer {token}"},
         trust_env=False,
+        timeout=PATIENCE_S,
     )
 
 
@@ -103,6 +105,7 @@ def test_http_answers_and_the_document_has_it(served: Served, token: str) -> Non
         f"{served.run.url}/openapi.json",
         headers={"Authorization": f"Bearer {token}"},
         trust_env=False,
+        timeout=PATIENCE_S,
     ).json()
     assert "/v1/deadline_list" in document["paths"]
     assert ask(served, token, "deadline_drop", id=made["id"]).status_code == 200
@@ -114,7 +117,7 @@ def test_the_page_is_told_its_view_as_data_and_only_with_a_session(
     page = page_of(served, "ana")
     headers = {"PPS-Page": page.key, "Sec-Fetch-Site": "same-origin", **page.headers}
     url = f"{served.run.url}/page/ana/features"
-    told = httpx.get(url, headers=headers, trust_env=False).json()
+    told = httpx.get(url, headers=headers, trust_env=False, timeout=PATIENCE_S).json()
     [view] = told["views"]
     assert (view["id"], view["operation"], view["items"]) == (
         "deadlines",
@@ -123,8 +126,13 @@ def test_the_page_is_told_its_view_as_data_and_only_with_a_session(
     )
     assert [one["operation"] for one in view["actions"]] == ["deadline_add", "deadline_drop"]
     assert view["actions"][0]["fields"][0]["name"] == "text"
-    assert httpx.get(url, trust_env=False).status_code == 403
-    assert httpx.get(url.replace("ana", "ben"), headers=headers, trust_env=False).status_code == 401
+    assert httpx.get(url, trust_env=False, timeout=PATIENCE_S).status_code == 403
+    assert (
+        httpx.get(
+            url.replace("ana", "ben"), headers=headers, trust_env=False, timeout=PATIENCE_S
+        ).status_code
+        == 401
+    )
 
 
 @pytest.mark.chromium
@@ -157,7 +165,10 @@ def test_switched_off_it_is_nowhere(served: Served, token: str) -> None:
         page = page_of(served, "ana")
         headers = {"PPS-Page": page.key, "Sec-Fetch-Site": "same-origin", **page.headers}
         told = httpx.get(
-            f"{served.run.url}/page/ana/features", headers=headers, trust_env=False
+            f"{served.run.url}/page/ana/features",
+            headers=headers,
+            trust_env=False,
+            timeout=PATIENCE_S,
         ).json()
         assert told["views"] == []
     finally:

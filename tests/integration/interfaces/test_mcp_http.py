@@ -8,6 +8,7 @@ from mcp_types import INVALID_PARAMS
 from pps.server.runfile import new_secret
 from tests.integration.interfaces.every_tool import TOOLS, done, refused, use_every_tool
 from tests.integration.interfaces.serving import ERAS, Served
+from tests.waiting import PATIENCE_S
 
 HEADERS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
 INITIALIZE = {
@@ -144,7 +145,7 @@ async def test_a_missing_or_wrong_token_is_401_and_a_revoked_one_at_once(
 ) -> None:
     token = served.create(f"revoked_{ERAS.index(era)}")
     operator = str(served.link.call("operator_issue", "", {})["data"]["token"])
-    async with httpx2.AsyncClient(trust_env=False) as http:
+    async with httpx2.AsyncClient(trust_env=False, timeout=PATIENCE_S) as http:
         for wrong in (
             None,
             "nonsense",
@@ -170,7 +171,7 @@ async def test_another_host_or_origin_isrefused(served: Served, era: str) -> Non
     headers = {**HEADERS, "Authorization": f"Bearer {served.create('hosts')}"}
     if era != "legacy":
         headers["MCP-Protocol-Version"] = era
-    async with httpx2.AsyncClient(trust_env=False) as http:
+    async with httpx2.AsyncClient(trust_env=False, timeout=PATIENCE_S) as http:
         for path in ("/mcp", "/health", "/metrics", "/owner/status", "/nothing"):
             wrong_host = await http.post(
                 f"{served.run.url}{path}", headers={**headers, "Host": "evil.example"}

@@ -35,7 +35,7 @@ async def test_a_page_of_an_allowed_origin_gets_its_preflight(served: Served) ->
         "Access-Control-Request-Method": "POST",
         "Access-Control-Request-Headers": "authorization,content-type,mcp-protocol-version",
     }
-    async with httpx2.AsyncClient(trust_env=False) as http:
+    async with httpx2.AsyncClient(trust_env=False, timeout=PATIENCE_S) as http:
         answer = await http.options(f"{served.run.url}/mcp", headers=asked)
         assert answer.status_code == 200
         assert "authorization" in answer.headers["access-control-allow-headers"].lower()

@@ -18,6 +18,7 @@ from tests.held_files import files_below
 from tests.integration.interfaces.every_tool import done, refused
 from tests.integration.interfaces.serving import ERAS, Served
 from tests.sampling import sample
+from tests.waiting import PATIENCE_S
 
 FLOW = [
     {
@@ -361,7 +362,9 @@ async def test_a_runner_over_the_network_claims_what_has_waited_longest(served: 
             await done(
                 client, "spawn_agent", project=f"/work/queue/{project}", task=f"Task of {project}."
             )
-    async with httpx2.AsyncClient(trust_env=False, base_url=served.run.url) as http:
+    async with httpx2.AsyncClient(
+        trust_env=False, timeout=PATIENCE_S, base_url=served.run.url
+    ) as http:
         prompts = []
         for _ in range(3):
             answer = await http.post(

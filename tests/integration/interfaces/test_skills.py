@@ -18,6 +18,7 @@ from pydantic import ConfigDict
 from pps.interfaces.mcp.skills import EXTENSION, shipped_skills
 from pps.operations.catalog import operations_for
 from tests.integration.interfaces.serving import ERAS, Served
+from tests.waiting import PATIENCE_S
 
 ROOT = Path(__file__).parents[3]
 URI = "skill://pps-memory/SKILL.md"
@@ -86,7 +87,7 @@ async def test_the_project_tools_have_no_skill_and_nobody_reads_one_without_a_to
     async with served.projects(era) as client:
         with pytest.raises(MCPError):
             await asked(client, "skills/list")
-    async with httpx2.AsyncClient(trust_env=False) as http:
+    async with httpx2.AsyncClient(trust_env=False, timeout=PATIENCE_S) as http:
         body = {"jsonrpc": "2.0", "id": 1, "method": "skills/list", "params": {}}
         answer = await http.post(f"{served.run.url}/mcp", json=body)
         assert answer.status_code == 401

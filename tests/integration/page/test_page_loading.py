@@ -12,6 +12,7 @@ import pytest
 from tests.browser_session import page_of
 from tests.chromium import Chromium
 from tests.integration.interfaces.serving import Served
+from tests.waiting import PATIENCE_S
 
 _ZIPPED = {"Accept-Encoding": "gzip"}
 _PLAIN = {"Accept-Encoding": "identity"}
@@ -27,7 +28,7 @@ def liv(served: Served) -> Served:
 
 @pytest.fixture
 def http(liv: Served) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=liv.run.url, trust_env=False) as client:
+    with httpx.Client(base_url=liv.run.url, trust_env=False, timeout=PATIENCE_S) as client:
         yield client
 
 
@@ -91,7 +92,7 @@ def test_a_file_is_compressed_for_who_takes_that(
 def test_answers_are_compressed(liv: Served) -> None:
     page = page_of(liv, "liv")
     plain = page.post("v1/turns_list", {}, **_PLAIN)
-    with httpx.Client(trust_env=False) as client:
+    with httpx.Client(trust_env=False, timeout=PATIENCE_S) as client:
         address = f"{page.base}/page/liv/v1/turns_list"
         with client.stream("POST", address, json={}, headers={**page.headers, **_ZIPPED}) as zipped:
             raw = b"".join(zipped.iter_raw())

@@ -35,7 +35,14 @@ def _post(proxy: TLSProxy, path: str, body: object, origin: str, **headers: str)
     sent = {"Host": HOST, "Origin": origin, "Sec-Fetch-Site": "same-origin", "PPS-Page": ""}
     url = f"https://127.0.0.1:{proxy.port}{path}"
     given = {**sent, **{name.replace("_", "-"): value for name, value in headers.items()}}
-    return httpx.post(url, json=body, headers=given, verify=_trusting(), trust_env=False)
+    return httpx.post(
+        url,
+        json=body,
+        headers=given,
+        verify=_trusting(),
+        trust_env=False,
+        timeout=PATIENCE_S,
+    )
 
 
 def _opens(proxy: TLSProxy, origin: str, cookie: str, key: str) -> int:
