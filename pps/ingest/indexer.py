@@ -220,14 +220,7 @@ class Indexer:
             return {}
         turns_of_records = await self._journal.records.texts([node.uuid for node in nodes])
         texts = {uuid: turn.content for uuid, turn in turns_of_records.items()}
-        docs: list[tuple[IndexDoc, str]] = []
-        typed: list[tuple[Node, str]] = []
-        for node in nodes:
-            text = texts.get(node.uuid, "")
-            if node.kind in self.records.kinds:
-                typed.append((node, text))
-            else:
-                docs += node_docs(node, text)
+        docs, typed = self._split_records(nodes, texts)
         docs += await self.records.texts(typed)
         docs += fact_docs(facts, self._journal.now())
         docs += [(IndexDoc("episode", turn.uuid, "episodes", ""), spoken(turn)) for turn in turns]
@@ -508,6 +501,16 @@ class Indexer:
         texts = {**{node: turn.content for node, turn in turns.items()}, **written.texts}
         if vectors is self._vectors:
             await self._perspective_data.nodes(ids, nodes, texts)
+        docs, typed = self._split_records(nodes, texts)
+        return [*await embedded(docs, vectors), *await self.records.docs(typed)]
+
+    def _split_records(
+        self, nodes: Sequence[Node], texts: Mapping[str, str]
+    ) -> tuple[list[tuple[IndexDoc, str]], list[tuple[Node, str]]]:
+        """Return the documents of plain nodes, and the typed records with their texts.
+
+        ``records`` makes the documents of typed records itself.
+        """
         docs: list[tuple[IndexDoc, str]] = []
         typed: list[tuple[Node, str]] = []
         for node in nodes:
@@ -516,7 +519,7 @@ class Indexer:
                 typed.append((node, text))
             else:
                 docs += node_docs(node, text)
-        return [*await embedded(docs, vectors), *await self.records.docs(typed)]
+        return docs, typed
 
 
 async def _over(work: asyncio.Future[None] | None) -> None:
