@@ -11,7 +11,7 @@ from typing import Any, cast
 
 from pps.app import App
 from pps.entities.memberships import Squad
-from pps.features.squad import founding
+from pps.features.squad import squad_members
 from pps.operations.calls import Caller, Calls
 
 TRIO = """
@@ -94,13 +94,13 @@ async def team_of_three(app: App) -> Team:
     """
     write_squad(app.settings.home, "trio")
     if app.settings.store != "embedded" or app.registry.list(include_archived=True):
-        return Team(app, (await founding.found(app, "team", "trio", {})).squad)
+        return Team(app, (await squad_members.found(app, "team", "trio", {})).squad)
     settings = app.settings.model_dump_json(exclude={"home"})
     if settings not in _founded:
         home = Path(tempfile.mkdtemp()) / "home"
         write_squad(home, "trio")
         async with App.open(app.settings.model_copy(update={"home": home})) as first:
-            await founding.found(first, "team", "trio", {})
+            await squad_members.found(first, "team", "trio", {})
         _founded[settings] = home
     _copy(_founded[settings], app.settings.home)
     return Team(app, app.registry.squads.get("team"))

@@ -17,7 +17,7 @@ from benchmarks.pages import Report
 from benchmarks.quality import Progress
 from pps import __version__
 from pps.app import App
-from pps.features.squad import founding
+from pps.features.squad import squad_members
 from pps.features.squad.flow import flow, play
 from pps.models.token_counts import count_tokens, counter_name
 from pps.operations.calls import Caller, Calls
@@ -43,7 +43,7 @@ async def squad(
     tasks: list[dict[str, str]] = tomllib.loads(_TASKS.read_text("utf-8"))["tasks"]
     rows: list[dict[str, Any]] = []
     async with throw_away(env, None) as settings, App.open(settings) as app:
-        made = (await founding.found(app, "bench", "openclaw", {})).squad
+        made = (await squad_members.found(app, "bench", "openclaw", {})).squad
         calls = Calls(app)
 
         async def ask(who: str, tool: str, given: Mapping[str, Any]) -> Mapping[str, Any]:

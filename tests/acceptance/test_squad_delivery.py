@@ -19,7 +19,7 @@ import pytest
 from pps.app import App
 from pps.config import EmbedderSettings, Settings
 from pps.core import time
-from pps.features.squad import founding
+from pps.features.squad import squad_members
 from tests.acceptance.killed_steps import process
 from tests.acceptance.sharing_until_killed import share_until_killed, shared
 from tests.sampling import SEED, sized
@@ -56,7 +56,7 @@ async def test_each_share_reaches_each_subscriber_in_spite_of_kills(tmp_path: Pa
     acknowledged.touch()
     async with App.open(settings) as app:
         write_squad(app.settings.home, "twelve", SQUAD)
-        await founding.found(app, "team", "twelve", {})
+        await squad_members.found(app, "team", "twelve", {})
     chance, heard, acked = random.Random(SEED), set[tuple[str, str]](), set[tuple[str, int]]()  # noqa: S311 - a test's order
     for number in range(KILLS + 1):
         before = len(_lines(acknowledged))

@@ -15,7 +15,7 @@ from httpx2 import URL
 from mcp.client.client import Client
 
 import pps
-from pps.features.squad import founding
+from pps.features.squad import squad_members
 from tests.integration.interfaces.serving import Served, serving
 from tests.squads import write_squad
 
@@ -411,7 +411,7 @@ async def test_a_program_has_its_agents_memory_by_name(
     """S3-13."""
     monkeypatch.setenv("PPS_EMBEDDER__NAME", "hash")
     async with pps.App.open(pps.load().model_copy(update={"home": tmp_path})) as app:
-        await founding.found(app, "team", write_squad(tmp_path, "trio"), {})
+        await squad_members.found(app, "team", write_squad(tmp_path, "trio"), {})
     async with pps.open_member("team", "kublai", home=tmp_path) as memory:
         await memory.add_experience(
             content="User requested competitor analysis", type="task_request"

@@ -9,7 +9,7 @@ import pytest
 
 from pps.app import App
 from pps.core.errors import InvalidRequest, NotFound, PPSError, StoreConflict
-from pps.features.squad import founding
+from pps.features.squad import squad_members
 from pps.operations.calls import OPERATOR, Caller
 from tests.squads import TRIO, Team, team_of_three, write_squad
 
@@ -110,7 +110,7 @@ TWO_REVIEWERS = TRIO.replace(
 @pytest.fixture
 async def gated(app: App) -> Team:
     write_squad(app.settings.home, "gated", TWO_REVIEWERS)
-    return Team(app, (await founding.found(app, "team", "gated", {})).squad)
+    return Team(app, (await squad_members.found(app, "team", "gated", {})).squad)
 
 
 async def test_of_ten_reviews_of_a_share_at_once_one_is_written(gated: Team) -> None:
@@ -422,7 +422,7 @@ async def test_tasks_are_refused_for_former_members_cancelled_and_reported_block
 async def test_domains_match_in_any_case_and_one_record_arrives_once(app: App) -> None:
     text = TRIO + '\n[[subscriptions]]\nto = "mongke"\nfrom = "jochi"\ndomains = ["Security"]\n'
     write_squad(app.settings.home, "twice", text)
-    team = Team(app, (await founding.found(app, "team", "twice", {})).squad)
+    team = Team(app, (await squad_members.found(app, "team", "twice", {})).squad)
     insight = {"type": "Insight", "fields": {"category": "technical"}, "confidence": 0.8}
     await team.store("jochi", "Rotate the keys.", domain="SECURITY", **insight)
     assert len((await team.ask("mongke", "squad_inbox"))["deliveries"]) == 1
@@ -602,7 +602,7 @@ async def test_a_hook_of_a_member_brings_the_pools_lines_once_a_session(team: Te
 
 async def test_a_squads_file_switches_the_section_off(app: App) -> None:
     write_squad(app.settings.home, "quiet", TRIO.replace("[pool]", "[pool]\nunasked = false"))
-    team = Team(app, (await founding.found(app, "team", "quiet", {})).squad)
+    team = Team(app, (await squad_members.found(app, "team", "quiet", {})).squad)
     await team.store("mongke", "The vault refuses unsigned builds.", type="Belief", confidence=0.9)
     pack = await team.ask("jochi", "ambient_recall", context="Does the vault take unsigned builds?")
     assert "vault refuses" not in pack["text"]

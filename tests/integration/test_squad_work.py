@@ -11,7 +11,7 @@ from pps.app import App
 from pps.core import time
 from pps.core.errors import InvalidRequest, PPSError, StoreConflict
 from pps.features.squad import working
-from pps.features.squad.agents import agent_id
+from pps.features.squad.squad_members import agent_id
 from tests.squads import Team, team_of_three
 
 IMPROVEMENT = {

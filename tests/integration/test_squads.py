@@ -10,26 +10,26 @@ import pytest
 import pps
 from pps.app import App
 from pps.core.errors import InvalidRequest, NotFound
-from pps.features.squad import founding
+from pps.features.squad import squad_members
 from pps.features.squad.agent import AgentMemory
 from pps.features.squad.desk import desk_of
-from pps.features.squad.heartbeat import heartbeat
 from pps.features.squad.knowing import Knowledge
 from pps.features.squad.openclaw_files import take_in
+from pps.features.squad.squad_work import needs_attention
 from tests.squads import TRIO, write_squad
 
 
 async def test_a_squad_is_made_once_and_binds_what_is_there(app: App) -> None:
     write_squad(app.settings.home, "trio")
     await app.create("ana")
-    made = await founding.found(app, "team", "trio", {"main": "ana"})
+    made = await squad_members.found(app, "team", "trio", {"main": "ana"})
     assert {one.id: one.entity.name for one in made.squad.members.values()} == {
         "kublai": "ana",
         "mongke": "team_mongke",
         "jochi": "team_jochi",
     }
     assert set(made.tokens) == {"mongke", "jochi"}
-    again = await founding.found(app, "team", "trio", {"kublai": "ana"})
+    again = await squad_members.found(app, "team", "trio", {"kublai": "ana"})
     assert (again.squad, again.tokens) == (made.squad, {})
     for name in ("ana", "team_jochi"):
         async with app.memory(name) as memory:
@@ -48,9 +48,9 @@ async def test_a_squad_is_made_once_and_binds_what_is_there(app: App) -> None:
 
 async def test_the_rules_of_a_squad_follow_its_file(app: App) -> None:
     write_squad(app.settings.home, "trio")
-    await founding.found(app, "team", "trio", {})
+    await squad_members.found(app, "team", "trio", {})
     write_squad(app.settings.home, "trio", TRIO + '\n[members.ogedei]\nrole = "ops"\n')
-    again = await founding.found(app, "team", "trio", {})
+    again = await squad_members.found(app, "team", "trio", {})
     assert list(again.squad.members) == ["kublai", "mongke", "jochi", "ogedei"]
     assert set(again.tokens) == {"ogedei"}
 
@@ -61,20 +61,20 @@ async def test_an_entity_is_of_one_squad_and_an_entity_that_was_used_never_becom
     write_squad(app.settings.home, "trio")
     await app.create("ana")
     await app.create("other_pool")
-    squad = (await founding.found(app, "team", "trio", {"kublai": "ana"})).squad
+    squad = (await squad_members.found(app, "team", "trio", {"kublai": "ana"})).squad
     with pytest.raises(InvalidRequest, match="there is an entity 'other_pool'"):
-        await founding.found(app, "other", "trio", {})
+        await squad_members.found(app, "other", "trio", {})
     for taken in ("ana", "team_pool"):
         with pytest.raises(InvalidRequest, match="is of a squad already"):
-            await founding.found(app, "third", "trio", {"kublai": taken})
+            await squad_members.found(app, "third", "trio", {"kublai": taken})
     with pytest.raises(InvalidRequest, match="is no member"):
-        await founding.join(app, squad, "nobody")
+        await squad_members.join(app, squad, "nobody")
 
 
 async def test_a_squad_that_is_erased_leaves_its_members(app: App) -> None:
     write_squad(app.settings.home, "trio")
-    squad = (await founding.found(app, "team", "trio", {})).squad
-    await founding.disband(app, squad)
+    squad = (await squad_members.found(app, "team", "trio", {})).squad
+    await squad_members.disband(app, squad)
     assert app.registry.squads.list() == []
     assert [one.entity.name for one in app.registry.list()] == [
         "team_jochi",
@@ -86,7 +86,7 @@ async def test_a_squad_that_is_erased_leaves_its_members(app: App) -> None:
 
 async def test_a_program_opens_a_member_by_squad_and_alias(app: App) -> None:
     write_squad(app.settings.home, "trio")
-    squad = (await founding.found(app, "team", "trio", {})).squad
+    squad = (await squad_members.found(app, "team", "trio", {})).squad
     async with (
         desk_of(app, squad.members["kublai"].entity) as desk,
         desk_of(app, squad.members["jochi"].entity) as two,
@@ -117,7 +117,7 @@ async def test_open_member_finds_it_in_a_data_folder(
     write_squad(tmp_path, "trio")
     settings = pps.load().model_copy(update={"home": tmp_path})
     async with App.open(settings) as app:
-        await founding.found(app, "team", "trio", {})
+        await squad_members.found(app, "team", "trio", {})
     async with pps.open_member("team", "main", home=tmp_path) as kublai:
         assert kublai.desk.me.id == "kublai"
         assert await kublai.get_beliefs() == []
@@ -133,7 +133,7 @@ async def test_what_a_program_forgets_of_a_member_is_out_of_the_pool_when_it_clo
     settings = pps.load().model_copy(update={"home": tmp_path})
     write_squad(tmp_path, "trio")
     async with pps.App.open(settings) as app:
-        squad = (await founding.found(app, "team", "trio", {})).squad
+        squad = (await squad_members.found(app, "team", "trio", {})).squad
         async with desk_of(app, squad.members["mongke"].entity) as desk:
             kept = await AgentMemory(desk).store(
                 Knowledge("Tea is green.", "Belief", confidence=0.9)
@@ -149,7 +149,7 @@ async def test_openclaws_files_are_taken_in_once_and_stay_ones_own(
     app: App, tmp_path: Path
 ) -> None:
     write_squad(app.settings.home, "trio")
-    squad = (await founding.found(app, "team", "trio", {})).squad
+    squad = (await squad_members.found(app, "team", "trio", {})).squad
     folder = tmp_path / "openclaw"
     (folder / "memory").mkdir(parents=True)
     (folder / "MEMORY.md").write_text(
@@ -191,7 +191,7 @@ async def test_openclaws_headings_times_tables_projects_and_checks_are_kept(
     app: App, tmp_path: Path
 ) -> None:
     write_squad(app.settings.home, "trio")
-    squad = (await founding.found(app, "team", "trio", {})).squad
+    squad = (await squad_members.found(app, "team", "trio", {})).squad
     folder = tmp_path / "openclaw"
     (folder / "memory" / "projects").mkdir(parents=True)
     (folder / "MEMORY.md").write_text(
@@ -209,7 +209,7 @@ async def test_openclaws_headings_times_tables_projects_and_checks_are_kept(
             record.summary: record
             for record in (await desk.memory.records.graph()).records.values()
         }
-        items, _ = await heartbeat(desk)
+        items, _ = await needs_attention(desk)
     assert again.new == 0
     assert taken.new == 9
     assert {text for text, record in records.items() if record.kind == "Belief"} == {
@@ -237,7 +237,7 @@ async def test_each_of_openclaws_files_that_is_no_plain_file_is_named(
     app: App, tmp_path: Path
 ) -> None:
     write_squad(app.settings.home, "trio")
-    squad = (await founding.found(app, "team", "trio", {})).squad
+    squad = (await squad_members.found(app, "team", "trio", {})).squad
     folder = tmp_path / "openclaw"
     (folder / "memory").mkdir(parents=True)
     os.mkfifo(folder / "MEMORY.md")

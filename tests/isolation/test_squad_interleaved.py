@@ -11,7 +11,7 @@ import pytest
 
 from pps.app import App
 from pps.config import EmbedderSettings, Settings
-from pps.features.squad import founding, roots, sharing
+from pps.features.squad import roots, sharing, squad_members
 from tests.isolation.house import outcome
 from tests.sampling import SEED, sized
 from tests.squads import TRIO, Team, write_squad
@@ -53,7 +53,7 @@ READS: tuple[tuple[str, dict[str, Any]], ...] = (
 
 async def team_of_six(app: App) -> Team:
     write_squad(app.settings.home, "trio", SIX)
-    return Team(app, (await founding.found(app, "team", "trio", {})).squad)
+    return Team(app, (await squad_members.found(app, "team", "trio", {})).squad)
 
 
 async def interleaved(team: Team, steps: int) -> list[str]:

@@ -14,7 +14,7 @@ import pytest
 from pps.app import App
 from pps.core.errors import InvalidRequest
 from pps.entities.routing import owner as owner_router
-from pps.features.squad import founding
+from pps.features.squad import squad_members
 from pps.operations.calls import OPERATOR, Caller, Calls, owner
 from pps.operations.catalog import operations_for
 from pps.proof.watch import Watch
@@ -32,7 +32,7 @@ WRITES_OR_GIVES_AWAY = {
 @pytest.fixture
 async def squad(app: App) -> App:
     write_squad(app.settings.home, "trio")
-    await founding.found(app, "team", "trio", {})
+    await squad_members.found(app, "team", "trio", {})
     return app
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pps.features.topics.calibration import measured_thresholds
-from pps.features.topics.grouping import in_context
+from pps.features.topics.topic_values import in_context
 
 SESSIONS = [f"s{number // 10}" for number in range(100)]
 

@@ -8,9 +8,17 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from pps.features.topics.grouping import churn, entropy, groups, kept_ids, shared_clusters
 from pps.features.topics.topic_tools import portfolio_words
-from pps.features.topics.topic_values import Portfolio, Topic, importance
+from pps.features.topics.topic_values import (
+    Portfolio,
+    Topic,
+    churn,
+    entropy,
+    groups,
+    importance,
+    kept_ids,
+    shared_clusters,
+)
 
 AT = datetime(2026, 3, 1, tzinfo=UTC)
 

@@ -12,7 +12,7 @@ from pps.core.errors import NotFound
 from pps.core.feature_parts import FeatureRows, TableRow
 from pps.core.time import now
 from pps.core.values import JSON, Turn
-from pps.features.haven.room_tables import NAME
+from pps.features.haven.haven_feature import NAME
 from pps.memory import Memory
 from pps.models.chat import Used
 

@@ -373,7 +373,11 @@ def graph(view: GraphView) -> str:
         f"{node.hops}: {line(node.title)} ({node.kind}) [{node.id}]{_said(node.content)}"
         for node in view.nodes
     ]
-    lines += [_edge_line(edge, titles) for edge in view.edges]
+    for edge in view.edges:
+        source = titles.get(edge.source, edge.source)
+        target = titles.get(edge.target, edge.target)
+        text = f": {line(edge.text)}" if edge.text else ""
+        lines.append(f"{source} -{edge.relation_type}-> {target}{text}")
     return "\n".join([*lines, *(["… and more nodes"] if view.truncated else [])])
 
 
@@ -404,13 +408,6 @@ def _hit(hit: NodeHit) -> str:
 
 def _said(content: str) -> str:
     return f": {line(content)}" if content else ""
-
-
-def _edge_line(edge: GraphEdgeView, titles: dict[str, str]) -> str:
-    text = f": {line(edge.text)}" if edge.text else ""
-    source = titles.get(edge.source, edge.source)
-    target = titles.get(edge.target, edge.target)
-    return f"{source} -{edge.relation_type}-> {target}{text}"
 
 
 def _vault(vault: Vault) -> str:

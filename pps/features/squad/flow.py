@@ -5,7 +5,6 @@ from __future__ import annotations
 import tomllib
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import reduce
 from typing import Any, TypeAlias, cast
 
 from pps.config import shipped
@@ -85,12 +84,11 @@ def _filled(value: Any, known: Mapping[str, Mapping[str, Any]]) -> Any:
     if isinstance(value, Sequence) and not isinstance(value, str):
         return [_filled(item, known) for item in cast("Sequence[Any]", value)]
     if isinstance(value, str) and value.startswith("$"):
-        return reduce(_part, value[1:].split("."), cast("Any", known))
+        part: Any = known
+        for key in value[1:].split("."):
+            part = part[int(key)] if key.isdigit() else part[key]
+        return part
     return value
-
-
-def _part(value: Any, key: str) -> Any:
-    return value[int(key)] if key.isdigit() else value[key]
 
 
 def _ids(answer: Any) -> set[str]:

@@ -22,11 +22,11 @@ from pps.core.ids import EntityId
 from pps.core.record_values import Record, RecordQuery, Relation
 from pps.core.text import content_hash, fold
 from pps.core.values import JSON
-from pps.features.squad.agents import record_id_of, saw
 from pps.features.squad.desk import Desk, rules_of
 from pps.features.squad.pool_queries import shown
 from pps.features.squad.roots import PRIVATE, confidence_of, rests_on_private
 from pps.features.squad.sharing import PROPOSAL, SharedCopy, share
+from pps.features.squad.squad_members import record_id_of, saw
 from pps.ingest.linking import relation_id
 from pps.ingest.support import content_words
 from pps.journal.pool_rows import PoolCite, PoolRecord, Stance, Uses, count_roots, put_cites
@@ -355,14 +355,11 @@ async def _save_new(
                 expected="active",
                 why=f"superseded by {new.record.id}",
             )(rows, saved)
-            rows.relate(_evolved_into(desk, knowledge.supersedes, new.record.id))
+            old = knowledge.supersedes
+            id_ = relation_id(desk.me.entity.group, old, "EVOLVED_INTO", new.record.id)
+            rows.relate(Relation(id_, old, "EVOLVED_INTO", new.record.id, desk.now()))
 
     return (await records.by("", complete).save([draft])).records[0]
-
-
-def _evolved_into(desk: Desk, old: str, new: str) -> Relation:
-    id_ = relation_id(desk.me.entity.group, old, "EVOLVED_INTO", new)
-    return Relation(id_, old, "EVOLVED_INTO", new, desk.now())
 
 
 async def _share_if_sure(desk: Desk, knowledge: Knowledge, record: Record) -> SharedCopy | None:

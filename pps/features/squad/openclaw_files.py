@@ -19,8 +19,8 @@ from pps.core.text import content_hash
 from pps.core.time import coarse
 from pps.core.user_files import read_text
 from pps.core.values import JSON
-from pps.features.squad.agents import own_state
 from pps.features.squad.desk import Desk
+from pps.features.squad.squad_members import own_state
 from pps.ingest.anchors import STATIC
 from pps.records.saving import MAX_RECORDS, RecordGiven
 
@@ -237,7 +237,11 @@ class _Notes:
         if heading:
             self._close()
             self._columns = None
-            self._take_heading(len(line) - len(line.lstrip("#")), heading[1].strip())
+            level = len(line) - len(line.lstrip("#"))
+            self._headings = [outer for outer in self._headings if outer[0] < level]
+            self._heading_time, title = _time_in(heading[1].strip())
+            if title:
+                self._headings.append((level, title))
         elif row:
             self._close()
             self._take_row(row[1], following)
@@ -250,12 +254,6 @@ class _Notes:
             self._open_is_done = (bullet["tick"] or "").strip() != ""
         else:
             self._open.append(line.strip())
-
-    def _take_heading(self, level: int, title: str) -> None:
-        self._headings = [each for each in self._headings if each[0] < level]
-        self._heading_time, rest = _time_in(title)
-        if rest:
-            self._headings.append((level, rest))
 
     def _take_row(self, row: str, following: str) -> None:
         cells = [cell.strip() for cell in row.split("|")]

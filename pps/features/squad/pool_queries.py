@@ -13,9 +13,9 @@ from pydantic import Field
 from pps.core import time
 from pps.core.record_values import Record, RecordGraph
 from pps.core.values import JSON
-from pps.features.squad.agents import agent_id
 from pps.features.squad.desk import Desk
 from pps.features.squad.roots import confidence_of
+from pps.features.squad.squad_members import agent_id
 from pps.ingest.given_input import Moment, described_time
 from pps.memory import Memory
 from pps.records.named_query import (

@@ -12,17 +12,15 @@ from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
 
 from pps.core.errors import InvalidRequest, NotFound
-from pps.core.kinds import FieldSpec
 from pps.core.record_values import Record, Transition
 from pps.core.reports import ShownItem
 from pps.core.text import one_line
 from pps.core.trust import Trust, lowest
 from pps.core.values import JSON
-from pps.features.squad.agents import agent_id, created
-from pps.features.squad.delivery import deliveries
 from pps.features.squad.desk import Desk, settle
-from pps.features.squad.gate import CLOSED, Action, advance
+from pps.features.squad.gate import CLOSED, Action, advance, deliveries
 from pps.features.squad.roots import PRIVATE, confidence_of, grounds, rests_on_private
+from pps.features.squad.squad_members import agent_id, created
 from pps.ingest.mentions import SHOWN_CHARACTERS, NamePattern
 from pps.journal.pool_rows import (
     OPPOSING,
@@ -216,11 +214,14 @@ async def _copy(desk: Desk, pool: Memory, record: Record, state: SharedState) ->
     and fields refer only to ids of the pool.
     """
     spec = pool.kinds.kind(record.kind)
-    refs = {
-        name: _listed_ids(record.fields[name])
-        for name, field_spec in spec.fields.items()
-        if name in record.fields and _is_reference(field_spec)
-    }
+    refs: dict[str, list[str]] = {}
+    for name, field_spec in spec.fields.items():
+        item_type = field_spec.of.type if field_spec.of else ""
+        if name in record.fields and "ref" in (field_spec.type, item_type):
+            value = record.fields[name]
+            refs[name] = [
+                str(id_) for id_ in (value if isinstance(value, list | tuple) else [value])
+            ]
     pooled = (await desk.memory.records.pool.cites([record.id])).get(record.id, [])
     own_cites = (await desk.memory.records.cites([record.id])).get(record.id, ())
     own = [cite.id for cite in own_cites]
@@ -269,15 +270,6 @@ async def _copy(desk: Desk, pool: Memory, record: Record, state: SharedState) ->
         created_at=record.created_at,
         ref=f"{desk.me.id}:{record.id}",
     )
-
-
-def _is_reference(spec: FieldSpec) -> bool:
-    """Return whether a field refers to records."""
-    return "ref" in (spec.type, spec.of.type if spec.of else "")
-
-
-def _listed_ids(value: JSON) -> list[str]:
-    return [str(id_) for id_ in (value if isinstance(value, list | tuple) else [value])]
 
 
 async def _cited_by_relation(

@@ -15,11 +15,11 @@ from pydantic import Field, StringConstraints
 from pps.app import App
 from pps.core.errors import InvalidRequest, NotFound
 from pps.entities.memberships import Squad
-from pps.features.squad import founding, sharing
-from pps.features.squad.agents import introduce
+from pps.features.squad import sharing, squad_members
 from pps.features.squad.desk import Desk, desk_of, rules_of
 from pps.features.squad.openclaw_files import Taken, take_in
 from pps.features.squad.sharing import WithdrawnRecord
+from pps.features.squad.squad_members import introduce
 from pps.operations.administration import Deleted
 from pps.operations.command_line import argument, option
 from pps.operations.exchange import LocalPath
@@ -228,7 +228,7 @@ async def squad_create(app: App, request: SquadCreateInput) -> SquadView:
     bound = dict(member.split("=", 1) for member in request.members)
     if len(set(bound.values())) < len(request.members):
         raise InvalidRequest("members", "must bind each member and each entity once")
-    made = await founding.found(app, request.name, request.file, bound, request.store or None)
+    made = await squad_members.found(app, request.name, request.file, bound, request.store or None)
     return _view(made.squad, dict(made.tokens))
 
 
@@ -262,7 +262,7 @@ async def squad_add(app: App, request: SquadAddInput) -> SquadView:
     An entity belongs to at most one squad.
     """
     squad = await asyncio.to_thread(app.registry.squads.get, request.name)
-    token = await founding.join(app, squad, request.member, request.entity)
+    token = await squad_members.join(app, squad, request.member, request.entity)
     await introduce(app, squad)
     rules = rules_of(squad)
     tokens = {rules.member(request.member): token} if token else {}
@@ -308,7 +308,7 @@ async def squad_delete(app: App, request: SquadInput) -> Deleted:
 
     The members keep their own memories.
     """
-    await founding.disband(app, await asyncio.to_thread(app.registry.squads.get, request.name))
+    await squad_members.disband(app, await asyncio.to_thread(app.registry.squads.get, request.name))
     return Deleted(request.name)
 
 

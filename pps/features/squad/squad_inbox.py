@@ -14,11 +14,10 @@ from pps.core.record_values import Transition
 from pps.core.text import counted
 from pps.core.values import JSON
 from pps.features.squad import knowing
-from pps.features.squad.agents import agent_id, saw
-from pps.features.squad.desk import Desk
+from pps.features.squad.desk import Desk, identify
 from pps.features.squad.knowing import ReadableRelation
-from pps.features.squad.naming import identify
 from pps.features.squad.pool_queries import shown
+from pps.features.squad.squad_members import agent_id, saw
 from pps.features.squad.squad_tools import KnownRecordView, line_view, of_pool, said
 from pps.operations.inputs import Input, Labels, Names
 from pps.operations.item_views import value_text
@@ -125,15 +124,14 @@ class WholeRecord:
 
 
 def _whole(records: Sequence[WholeRecord]) -> str:
-    return "\n\n".join(map(_whole_record_text, records))
-
-
-def _whole_record_text(record: WholeRecord) -> str:
-    lines = [said(record.record)]
-    lines += [f"  {name}: {value_text(field)}" for name, field in record.fields.items()]
-    lines += [f"  rests on {id_}" for id_ in record.cites]
-    lines += [f"  {edge.source} {edge.type} {edge.target}" for edge in record.relations]
-    return "\n".join(lines)
+    texts: list[str] = []
+    for record in records:
+        lines = [said(record.record)]
+        lines += [f"  {name}: {value_text(field)}" for name, field in record.fields.items()]
+        lines += [f"  rests on {id_}" for id_ in record.cites]
+        lines += [f"  {edge.source} {edge.type} {edge.target}" for edge in record.relations]
+        texts.append("\n".join(lines))
+    return "\n\n".join(texts)
 
 
 @SQUAD.operation("Read records whole", _whole, SETS, items="records")

@@ -11,12 +11,11 @@ from pps.core import time
 from pps.core.errors import InvalidRequest, NotFound, StoreConflict
 from pps.core.record_values import Record
 from pps.core.values import JSON
-from pps.features.squad.agents import agent_id, created
-from pps.features.squad.delivery import deliveries
 from pps.features.squad.desk import Desk
-from pps.features.squad.gate import advance
+from pps.features.squad.gate import advance, deliveries
 from pps.features.squad.roots import word_of
 from pps.features.squad.sharing import PROPOSAL, share
+from pps.features.squad.squad_members import agent_id, created
 from pps.journal.pool_rows import Delivery, PoolRecord, Root, put_due, put_shared
 from pps.journal.record_rows import RecordRows
 from pps.memory import Memory

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from pps.config.spaces import CATEGORY_WEIGHTS, Category, Thresholds, spaces
 from pps.core.errors import InvalidRequest
-from pps.features.topics.grouping import IN_COMMON, centred, to_middle
 from pps.features.topics.portfolio import comparing
+from pps.features.topics.topic_values import IN_COMMON, centred, to_middle
 from pps.ingest.indexer import Progress
 from pps.recall.search import Sources
 from pps.recall.thresholds import keep_thresholds, model_of, own_thresholds

@@ -12,7 +12,7 @@ import numpy as np
 from pps.config.spaces import Thresholds, spaces
 from pps.core.time import now
 from pps.core.values import Turn
-from pps.features.topics.grouping import IN_COMMON, centred, to_middle
+from pps.features.topics.topic_values import IN_COMMON, centred, to_middle
 from pps.recall.perspectives import PERSPECTIVES
 from pps.recall.question import content_words
 from pps.recall.search import Sources

@@ -59,26 +59,21 @@ class Injecting:
         topics = (await self._portfolio()).topics if {"topics", "explored"} & {*wanted} else ()
         lines: dict[str, Sequence[tuple[str, Line]]] = {}
         if "alerts" in wanted and session:
-            lines["alerts"] = await self._alert_lines(session)
+            report = await divergence(self._sources, _LOOKBACK_H, session)
+            lines["alerts"] = [
+                _line(f"{alert.severity} ({alert.space}): {alert.summary}", alert.turn)
+                for alert in report.alerts
+            ]
         if "topics" in wanted:
             lines["topics"] = _topic_lines(topics, hits)
         if "explored" in wanted:
-            lines["explored"] = await self._explored_lines(
-                topics, {*hits} | await self._seen_ids(session), moment
-            )
+            known = set(hits)
+            if session:
+                known |= (await self._sources.journal.given.seen(session)).ids
+            lines["explored"] = await self._explored_lines(topics, known, moment)
         if "badges" in wanted and session:
             lines["badges"] = await self._badge_lines(session, hits)
         return recall, lines
-
-    async def _seen_ids(self, session: str) -> frozenset[str]:
-        return (await self._sources.journal.given.seen(session)).ids if session else frozenset()
-
-    async def _alert_lines(self, session: str) -> list[tuple[str, Line]]:
-        report = await divergence(self._sources, _LOOKBACK_H, session)
-        return [
-            _line(f"{alert.severity} ({alert.space}): {alert.summary}", alert.turn)
-            for alert in report.alerts
-        ]
 
     async def _explored_lines(
         self, topics: Sequence[Topic], known: Container[str], moment: datetime

@@ -18,26 +18,24 @@ from pps.config.spaces import Space, least_agreement, spaces
 from pps.core.errors import PPSError
 from pps.core.time import now
 from pps.core.values import Turn
-from pps.features.topics.grouping import (
-    FEWEST,
-    WHOLE_AGREEMENT,
-    Group,
-    churn,
-    entropy,
-    floor_of,
-    groups,
-    in_context,
-    kept_ids,
-    shared_clusters,
-)
 from pps.features.topics.injecting import Injecting
 from pps.features.topics.topic_names import TopicName, TopicTurn, name_topics, surface, title
 from pps.features.topics.topic_values import (
+    FEWEST,
+    WHOLE_AGREEMENT,
+    Group,
     Phase,
     Portfolio,
     Stability,
     Topic,
+    churn,
+    entropy,
+    floor_of,
+    groups,
     importance,
+    in_context,
+    kept_ids,
+    shared_clusters,
 )
 from pps.ingest.indexer import Progress
 from pps.journal.topic_rows import PhraseRole, Place, TopicMember, Use

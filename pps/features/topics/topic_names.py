@@ -279,11 +279,11 @@ def telling_words(text: str) -> dict[str, str]:
 def figures(text: str) -> frozenset[str]:
     """Return the numbers, days and months that a text mentions, in the form that is compared."""
     tokens = _tokens(text, _language_of(text))
-    return frozenset(token.key for token in tokens if _is_figure(token))
-
-
-def _is_figure(token: _Token) -> bool:
-    return token.role == "calendar" or any(char.isdigit() for char in token.key)
+    return frozenset(
+        token.key
+        for token in tokens
+        if token.role == "calendar" or any(char.isdigit() for char in token.key)
+    )
 
 
 def surface(place: Place, text: str) -> str:

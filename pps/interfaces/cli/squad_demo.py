@@ -10,7 +10,8 @@ from pps.app import App
 from pps.config import Settings
 from pps.core.errors import InvalidRequest
 from pps.core.values import JSON
-from pps.features.squad import founding
+from pps.features.squad import squad_members
+from pps.features.squad.desk import rules_of
 from pps.features.squad.flow import Played, flow, play
 from pps.interfaces.cli.demo import this_pps
 from pps.interfaces.cli.output import say
@@ -36,8 +37,8 @@ async def demonstrate_squad(settings: Settings, *, quiet: bool) -> dict[str, JSO
             raise InvalidRequest(
                 "squad", f"{SQUAD!r} is there already: `pps squad delete {SQUAD}`, or set PPS_HOME"
             )
-        squad = (await founding.found(app, SQUAD, "openclaw", {})).squad
-        titles = {member: rules.title for member, rules in founding.rules_of(squad).members.items()}
+        squad = (await squad_members.found(app, SQUAD, "openclaw", {})).squad
+        titles = {member: rules.title for member, rules in rules_of(squad).members.items()}
         calls = Calls(app)
 
         async def ask(who: str, tool: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
