@@ -218,10 +218,10 @@ async def held(entry: Entry) -> AsyncGenerator[None]:
 
 def check_files(entry: Entry) -> None:
     """Raise StoreError if an entity's file is gone, IsolationError if the folder is another's."""
-    check_card(
-        entry.folder, entry.entity
-    )  # again, now that it is held: it may have been deleted before that
-    if lost := gone(entry):
+    # Again, now that it is held: it may have been deleted before that.
+    check_card(entry.folder, entry.entity)
+    lost = gone(entry)
+    if lost:
         raise StoreError(lost)
 
 
@@ -249,7 +249,8 @@ def unusable(entry: Entry) -> str:
 
     Empty when they do not.
     """
-    if lost := gone(entry):
+    lost = gone(entry)
+    if lost:
         return lost
     try:
         check_card(entry.folder, entry.entity)

@@ -182,8 +182,10 @@ class Squads:
             return members
         with self._file.reading() as db:
             rows = db.execute(
-                """SELECT entity.name, member.squad, member.id FROM member JOIN entity USING (grp) WHERE archived = 0
-                    UNION ALL SELECT entity.name, squad.name, '' FROM squad JOIN entity ON entity.grp = squad.pool"""
+                """SELECT entity.name, member.squad, member.id
+                       FROM member JOIN entity USING (grp) WHERE archived = 0
+                   UNION ALL SELECT entity.name, squad.name, ''
+                       FROM squad JOIN entity ON entity.grp = squad.pool"""
             ).fetchall()
         members = {row[0]: (row[1], row[2]) for row in rows}
         if before is not None and before == self._file.stamp():

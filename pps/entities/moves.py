@@ -23,16 +23,19 @@ Place: TypeAlias = Literal["embedded", "postgresql"]
 PLACES: Final[tuple[Place, ...]] = ("embedded", "postgresql")
 
 SCHEMA = """
--- What a store that is not its own holds of an entity: of a move that is not finished, or (`kept`) of the store before it.
--- It outlives the entity's row, so that a deletion knows what to erase.
+-- What a store that is not its own holds of an entity: of a move that is not finished, or (`kept`)
+-- of the store before it. It outlives the entity's row, so that a deletion knows what to erase.
 CREATE TABLE IF NOT EXISTS other_copy (
     grp TEXT PRIMARY KEY,
     place TEXT NOT NULL,
     kept INTEGER NOT NULL,
     at TEXT NOT NULL
 ) STRICT;
--- Entities of the store `postgresql` whose graph is published on Neo4j; of those in files the store `neo4j` says so.
-CREATE TABLE IF NOT EXISTS published (grp TEXT PRIMARY KEY REFERENCES entity(grp) ON DELETE CASCADE) STRICT;
+-- Entities of the store `postgresql` whose graph is published on Neo4j; of those in files the store
+-- `neo4j` says so.
+CREATE TABLE IF NOT EXISTS published (
+    grp TEXT PRIMARY KEY REFERENCES entity(grp) ON DELETE CASCADE
+) STRICT;
 """
 
 

@@ -123,7 +123,8 @@ def own_settings(folder: Path) -> OwnSettings:
 
 def unusable(entry: Entry) -> str:
     """Return why an entity cannot be opened, as far as its files tell; empty when they do not."""
-    if lost := files.unusable(entry):
+    lost = files.unusable(entry)
+    if lost:
         return lost
     try:
         own_settings(entry.folder)

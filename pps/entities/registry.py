@@ -94,9 +94,13 @@ CREATE TABLE IF NOT EXISTS watched (
     created_at TEXT NOT NULL
 ) STRICT;
 -- Its files were all made once: one that is missing from then on is gone, and is not made anew.
-CREATE TABLE IF NOT EXISTS made (grp TEXT PRIMARY KEY REFERENCES entity(grp) ON DELETE CASCADE) STRICT;
+CREATE TABLE IF NOT EXISTS made (
+    grp TEXT PRIMARY KEY REFERENCES entity(grp) ON DELETE CASCADE
+) STRICT;
 -- Its `create` was begun, and has shown no token yet.
-CREATE TABLE IF NOT EXISTS owed (grp TEXT PRIMARY KEY REFERENCES entity(grp) ON DELETE CASCADE) STRICT;
+CREATE TABLE IF NOT EXISTS owed (
+    grp TEXT PRIMARY KEY REFERENCES entity(grp) ON DELETE CASCADE
+) STRICT;
 CREATE TABLE IF NOT EXISTS deletion (
     grp TEXT PRIMARY KEY,
     name TEXT NOT NULL UNIQUE COLLATE NOCASE,
@@ -157,9 +161,9 @@ class Registry:
         except OSError as error:
             raise StoreUnavailable(f"{home}: cannot be made ({error.strerror})") from None
         path = home / "registry.db"
-        if not (path.exists() and path.stat().st_size) and (
-            lost := folder.cards(self.entities_folder)
-        ):
+        is_there = path.exists() and path.stat().st_size > 0
+        lost = [] if is_there else folder.cards(self.entities_folder)
+        if lost:
             raise StoreError(
                 f"{path} is gone or empty, and {len(lost)} entities have folders here; restore a "
                 "backup, or run "
@@ -203,7 +207,8 @@ class Registry:
         cards = folder.cards(home / "entities")
         if path.exists() and path.stat().st_size:
             raise InvalidRequest("--registry", f"{path} is there; move it away first")
-        if wrong := [place for place, card in cards if place.name != card.entity.name]:
+        wrong = [place for place, card in cards if place.name != card.entity.name]
+        if wrong:
             raise StoreError(
                 f"{wrong[0]}: its card names another entity; give the folder that name"
             )
@@ -378,7 +383,8 @@ class Registry:
         if card.store != entry.store:
             if not self._was_changed(entry, card.store):
                 raise StoreError(
-                    f"{entry.folder}: made for the store {card.store!r}, registered for {entry.store!r}"
+                    f"{entry.folder}: made for the store {card.store!r}, "
+                    f"registered for {entry.store!r}"
                 )
             set_store(entry.folder, entry.store)
         return entry

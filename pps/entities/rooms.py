@@ -220,7 +220,8 @@ class Rooms:
             _get(db, id)
             for name, value in changed.items():
                 column = {"title": "title", "person": "person", "off_record": "off_record"}[name]
-                db.execute(f"UPDATE room SET {column} = ? WHERE id = ?", (value, id))  # noqa: S608 - literals
+                statement = f"UPDATE room SET {column} = ? WHERE id = ?"  # noqa: S608 - literals
+                db.execute(statement, (value, id))
             _advance(db, id)
             return _get(db, id)
 
@@ -292,8 +293,8 @@ def _room(db: sqlite3.Connection, row: sqlite3.Row) -> TalkRoom:
     changes: list[PresenceChange] = []
     at_rest: set[EntityId] = set()
     rows = db.execute(
-        "SELECT room_change.*, entity.name, entity.archived FROM room_change JOIN entity USING (grp)"
-        " WHERE room = ? ORDER BY position",
+        "SELECT room_change.*, entity.name, entity.archived "
+        "FROM room_change JOIN entity USING (grp) WHERE room = ? ORDER BY position",
         (row["id"],),
     )
     for change_row in rows:

@@ -76,9 +76,8 @@ def bounds(row: sqlite3.Row | None) -> Bounds:
 
 
 def mint(role: Role) -> Token:
-    token_id, secret = (
-        "".join(secrets.choice(_ALPHABET) for _ in range(length)) for length in (12, 40)
-    )
+    token_id = "".join(secrets.choice(_ALPHABET) for _ in range(12))
+    secret = "".join(secrets.choice(_ALPHABET) for _ in range(40))
     return Token(role, token_id, f"pps_{_LETTER[role]}_{token_id}_{secret}")
 
 

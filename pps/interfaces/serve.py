@@ -18,13 +18,12 @@ from pps.core.file_lock import FileLock
 from pps.core.footprint import give_back, keep_what_is_loaded
 from pps.interfaces.hooks.hook_desk import HookEventDesk
 from pps.interfaces.http import life
-from pps.interfaces.http.activity import Activity
-from pps.interfaces.http.auth import Trust
+from pps.interfaces.http.auth import Names, Trust
 from pps.interfaces.http.health import HealthProbe
 from pps.interfaces.http.page.browsers import Browsers
 from pps.interfaces.http.page.site import Talking
+from pps.interfaces.http.requests import Activity
 from pps.interfaces.http.routes import HttpRoutes, ServerParts
-from pps.interfaces.http.trusted_hosts import Names
 from pps.interfaces.mcp.bridge_desk import BridgeDesk
 from pps.interfaces.mcp.late_endpoint import LateEndpoint
 from pps.interfaces.watching import FolderWatch
@@ -112,7 +111,8 @@ async def _serve(settings: Settings, *, auto: bool) -> None:
             warming.cancel()
             await asyncio.wait([watching, warming])
             await routes.settled()
-            if (talk := parts.talk()) is not None:
+            talk = parts.talk()
+            if talk is not None:
                 await talk.close()
             await desk.settled()
             await parts.calls.settled()

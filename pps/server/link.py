@@ -84,7 +84,8 @@ class OwnerConnection(http.client.HTTPConnection):
         until = time.monotonic() + self._timeout_s
         while not is_whole(reply):
             self.sock.settimeout(max(0.001, until - time.monotonic()))
-            if not (piece := self.sock.recv(4_096)):
+            piece = self.sock.recv(4_096)
+            if not piece:
                 break
             reply += piece
         self.sock.settimeout(self._timeout_s)
@@ -155,7 +156,8 @@ class Link:
         ) as response:
             for line in response:
                 event = _object(line)
-                if isinstance(problem := event.get("problem"), dict):
+                problem = event.get("problem")
+                if isinstance(problem, dict):
                     raise error_from(problem)
                 if "result" in event:
                     return {"data": event.pop("result"), **event}

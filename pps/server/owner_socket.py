@@ -26,7 +26,10 @@ MAX_PATH_BYTES = 103 if sys.platform == "darwin" else 107
 HOME_HEADER = "PPS-Home"
 """Names the data folder, percent-encoded, that a client of the socket asks for."""
 
-_SOL_LOCAL, _LOCAL_PEERCRED, _XUCRED_BYTES = 0, 1, 76  # macOS; Python has no names for them
+# Of macOS; Python has no names for them.
+_SOL_LOCAL = 0
+_LOCAL_PEERCRED = 1
+_XUCRED_BYTES = 76
 _BACKLOG = 2_048
 
 

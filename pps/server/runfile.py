@@ -54,7 +54,8 @@ class RunFile:
     @property
     def address(self) -> str:
         """The address to connect to: a server on every interface is asked on loopback."""
-        return {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}.get(self.host, self.host)  # noqa: S104 - compared
+        loopback = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104 - compared
+        return loopback.get(self.host, self.host)
 
     @property
     def url(self) -> str:

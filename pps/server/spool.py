@@ -138,7 +138,7 @@ class SpoolDrain:
                 _set_aside(path)
                 return True
             _log.info("an event of the hooks' spool is nobody's: %s", error.message)
-        except Exception as error:  # noqa: BLE001 - `pps doctor` tells of it; one event must not stop the others
+        except Exception as error:  # noqa: BLE001 - `pps doctor` tells of it, and the others go on
             unforeseen(_log, "an event of the hooks' spool failed", error)
             _set_aside(path)
             return True

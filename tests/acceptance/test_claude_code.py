@@ -8,7 +8,7 @@ import re
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -17,7 +17,7 @@ from typing import Any
 
 import pytest
 
-from pps.interfaces.cli.claude_settings import program
+from pps.interfaces.cli.client_settings import program
 from pps.server import spool
 from tests.claude.__main__ import record
 from tests.claude.client import Claude, bundled
@@ -165,7 +165,7 @@ def test_two_projects_with_installed_hooks_are_two_memories_until_the_hooks_are_
 
 
 @contextmanager
-def killable(home: Path) -> Iterator[subprocess.Popen[bytes]]:
+def killable(home: Path) -> Generator[subprocess.Popen[bytes]]:
     """Run a server that a test kills."""
     home.mkdir(mode=0o700)
     with (home / "killed-server.log").open("ab") as log:

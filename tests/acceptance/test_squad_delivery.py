@@ -43,8 +43,8 @@ def subscribers(author: str) -> set[str]:
     """Return who must hear of an Insight of a member."""
     told = (
         {"m0", "m1"}
-        | ({"m2"} if author == "m4" else set())
-        | (set(MEMBERS) if author == "m3" else set())
+        | ({"m2"} if author == "m4" else set[str]())
+        | (set(MEMBERS) if author == "m3" else set[str]())
     )
     return told - {author}
 

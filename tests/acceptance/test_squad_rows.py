@@ -6,7 +6,7 @@ import contextlib
 import json
 import re
 import sqlite3
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -102,7 +102,7 @@ class Squad:
 
 
 @contextlib.asynccontextmanager
-async def trio(served: Served, name: str) -> AsyncIterator[Squad]:
+async def trio(served: Served, name: str) -> AsyncGenerator[Squad]:
     """Lend a squad, made when there is none of that name."""
     made = served.link.call("squad_create", "", {"name": name, "file": "trio"})["data"]
     async with contextlib.AsyncExitStack() as open_:

@@ -24,8 +24,7 @@ import sys
 import threading
 from pathlib import Path
 
-from pps.interfaces.cli.claude_settings import CLAUDE, program
-from pps.interfaces.cli.hook_clients import hook_clients
+from pps.interfaces.cli.client_settings import CLAUDE, hook_clients, program
 from tests.claude import trim
 from tests.claude.client import Claude
 from tests.claude.model import talking_model

@@ -42,9 +42,9 @@ from pps.config.pack_shapes import (
     RelationPart,
     Tool,
 )
-from pps.config.relation_files import _Entry as RelationEntry
+from pps.config.relation_files import _Entry as RelationEntry  # pyright: ignore[reportPrivateUsage]
 from pps.config.spaces import spaces
-from pps.config.squad_files import _File as SquadFile
+from pps.config.squad_files import _File as SquadFile  # pyright: ignore[reportPrivateUsage]
 from pps.core import recalled, values
 from pps.core.errors import InvalidRequest, PPSError, Problem
 from pps.entities.own import OwnSettings
@@ -55,13 +55,12 @@ from pps.ingest.importing.formats import FORMATS, TurnLine
 from pps.interfaces.cli import output
 from pps.interfaces.cli.main import build
 from pps.interfaces.hooks.hook_desk import HookEventDesk
-from pps.interfaces.http.activity import Activity
-from pps.interfaces.http.auth import ACTOR_HEADER, ENTITY_HEADER, Trust
+from pps.interfaces.http.auth import ACTOR_HEADER, ENTITY_HEADER, Names, Trust
 from pps.interfaces.http.health import HealthProbe
 from pps.interfaces.http.page.browsers import Browsers
 from pps.interfaces.http.problems import problem
+from pps.interfaces.http.requests import Activity
 from pps.interfaces.http.routes import HttpRoutes, ServerParts
-from pps.interfaces.http.trusted_hosts import Names
 from pps.interfaces.http.v1 import TIME_ZONE
 from pps.interfaces.mcp.bridge_desk import BridgeDesk
 from pps.interfaces.mcp.endpoint import Endpoint
@@ -345,13 +344,18 @@ def python() -> Tree:
 
 def _public_classes() -> list[type]:
     exported = [getattr(pps, name) for name in pps.__all__]
-    kinds = [kind for kind in exported if isinstance(kind, type) and kind is not Settings]
-    kinds = [kind for kind in kinds if not issubclass(kind, PPSError)]
+    kinds: list[type] = [
+        kind
+        for kind in exported
+        if isinstance(kind, type) and kind is not Settings and not issubclass(kind, PPSError)
+    ]
     for module in (values, recalled):
         kinds += [
             kind
-            for kind in vars(module).values()
-            if dataclasses.is_dataclass(kind) and kind.__module__ == module.__name__
+            for kind in cast("Iterable[object]", vars(module).values())
+            if isinstance(kind, type)
+            and dataclasses.is_dataclass(kind)
+            and kind.__module__ == module.__name__
         ]
     kinds += [RemoteMemory, RemoteMember, AgentMemory]
     return sorted(set(kinds), key=lambda kind: kind.__name__)
@@ -369,7 +373,9 @@ def _parts_of_memory() -> Iterator[tuple[str, type]]:
 
 def members(kind: type) -> dict[str, str]:
     """Return the public fields, properties and methods of a class, with what each takes and returns."""
-    fields = dataclasses.fields(kind) if dataclasses.is_dataclass(kind) else ()
+    fields: tuple[dataclasses.Field[Any], ...] = ()
+    if dataclasses.is_dataclass(kind):
+        fields = dataclasses.fields(kind)
     found = {
         field.name: str(field.type) + _default_of(field)
         for field in fields
@@ -381,13 +387,14 @@ def members(kind: type) -> dict[str, str]:
 def methods(kind: type) -> dict[str, str]:
     """Return the public properties and methods of a class, and the keywords of ``**options``."""
     found: dict[str, str] = {}
-    for name, value in inspect.getmembers_static(kind):
+    members: list[tuple[str, Any]] = inspect.getmembers_static(kind)
+    for name, value in members:
         if name.startswith("_"):
             continue
         if isinstance(value, property):
             found[name] = f"property: {inspect.get_annotations(value.fget or print).get('return')}"
         elif isinstance(value, staticmethod | classmethod) or inspect.isfunction(value):
-            function = getattr(value, "__func__", value)
+            function = cast("Callable[..., Any]", getattr(cast("Any", value), "__func__", value))
             prefix = "async " if inspect.iscoroutinefunction(function) else ""
             found[name] = prefix + _signature(function)
             found |= _option_lines(name, function)
@@ -507,7 +514,10 @@ def _keys(tree: Mapping[str, Any], path: str = "") -> list[str]:
     found: list[str] = []
     for name, value in tree.items():
         below = f"{path}.{name}" if path else name
-        found += _keys(value, below) if isinstance(value, Mapping) else [below]
+        if isinstance(value, Mapping):
+            found += _keys(cast("Mapping[str, Any]", value), below)
+        else:
+            found.append(below)
     return sorted(found)
 
 

@@ -4,7 +4,7 @@ import asyncio
 import os
 import signal
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -18,7 +18,7 @@ from starlette.routing import Route
 
 from pps.core.errors import ConfigError, StoreError
 from pps.interfaces.http import life
-from pps.interfaces.http.activity import Activity, ActivityMeter
+from pps.interfaces.http.requests import Activity, ActivityMeter
 from pps.server import runfile
 from tests.waiting import PATIENCE_S
 
@@ -52,7 +52,7 @@ async def _served(
     auto: bool = False,
     idle_stop_s: float = 600,
     busy: Callable[[], Awaitable[bool]] = _quiet,
-) -> AsyncIterator[tuple[runfile.RunFile, Activity, asyncio.Task[None]]]:
+) -> AsyncGenerator[tuple[runfile.RunFile, Activity, asyncio.Task[None]]]:
     activity = Activity()
     app = Starlette(
         routes=[

@@ -11,8 +11,8 @@ import pytest
 from pps.app import App
 from pps.config import EmbedderSettings, JobsSettings, Settings
 from pps.core.values import FactDraft
-from pps.interfaces.http.activity import Activity
 from pps.interfaces.http.health import HealthProbe
+from pps.interfaces.http.requests import Activity
 from pps.memory import Memory
 from pps.operations.calls import Calls
 
@@ -30,11 +30,13 @@ async def app(tmp_path: Path) -> AsyncIterator[App]:
 
 async def told(memory: Memory) -> tuple[str, str]:
     """Tell two turns; return the id of the second and that of its fact."""
+    turn_id = ""
     for number in range(2):
         facts = [FactDraft("Ana", "WENT_TO", f"Place{number}")]
         receipt = await memory.remember(f"Turn {number}.", source_ref=str(number), facts=facts)
         assert receipt.state == "done"
-    return receipt.turn_id, (await memory.timeline()).facts[-1].uuid
+        turn_id = receipt.turn_id
+    return turn_id, (await memory.timeline()).facts[-1].uuid
 
 
 async def test_a_ledger_that_agrees_has_the_same_ids_everywhere(app: App) -> None:

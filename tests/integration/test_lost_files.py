@@ -15,8 +15,8 @@ from pps.config import EmbedderSettings, Settings
 from pps.core.errors import InvalidRequest, StoreError, StoreUnavailable
 from pps.core.values import FactDraft, NodeDraft
 from pps.entities.registry import Registry
-from pps.interfaces.http.activity import Activity
 from pps.interfaces.http.health import HealthProbe
+from pps.interfaces.http.requests import Activity
 from pps.memory import Memory
 from pps.operations.calls import Calls
 from tests.erasing import deleted, lose_graph

@@ -19,8 +19,8 @@ from pps.config.pack_reading import MAX_MISTAKES, read_pack
 from pps.core.errors import ConfigError, IsolationError, NotFound, PPSError, StoreError
 from pps.core.time import now
 from pps.entities.routing import owner as owner_router
-from pps.interfaces.http.activity import Activity
 from pps.interfaces.http.health import HealthProbe
+from pps.interfaces.http.requests import Activity
 from pps.operations.calls import Calls, owner
 from tests.waiting import settle_until
 

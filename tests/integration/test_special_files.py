@@ -19,6 +19,7 @@ from pps.context.startup import identity_of
 from pps.core import user_files
 from pps.core.errors import ConfigError, InvalidRequest, PPSError, StoreError
 from pps.core.time import now
+from pps.core.values import JSON
 from pps.entities.folder import card_of
 from pps.entities.own import own_settings
 from pps.entities.routing import owner as owner_router
@@ -102,18 +103,17 @@ async def test_no_file_that_a_caller_names_hangs_the_server(
     folder.mkdir()
     for name in ("a.toml", "a.csv", "a.tsv", "a.json", "a.jsonl"):
         make(folder / name)
-    asked: list[tuple[str, dict[str, object]]] = [
+    asked: list[tuple[str, dict[str, JSON]]] = [
         ("pack_check", {"path": str(folder / "a.toml")}),
         ("squad_create", {"name": "team", "file": str(folder / "a.toml")}),
     ]
-    asked += [
-        ("import", {"entity": "ana", "paths": [str(folder / name)], "format": "records"})
-        for name in ("a.csv", "a.tsv", "a.json", "a.jsonl")
-    ]
+    for name in ("a.csv", "a.tsv", "a.json", "a.jsonl"):
+        paths: list[JSON] = [str(folder / name)]
+        asked.append(("import", {"entity": "ana", "paths": paths, "format": "records"}))
     for operation, arguments in asked:
         async with asyncio.timeout(_AT_ONCE_S):
             with pytest.raises(PPSError) as error:
-                await calls.answer(caller, operation, arguments)  # type: ignore[arg-type]
+                await calls.answer(caller, operation, arguments)
         assert error.value.code in ("config", "invalid_request", "store"), (operation, error.value)
 
 
@@ -155,7 +155,7 @@ def test_nothing_of_the_package_reads_a_named_file_in_another_way() -> None:
         "pps/interfaces/http/metrics.py",
         "pps/interfaces/http/page/assets.py",
         "pps/interfaces/mcp/bridge.py",
-        "pps/interfaces/mcp/skills.py",
+        "pps/interfaces/mcp/offer.py",
         "pps/operations/catalog.py",
         "pps/interfaces/cli/command_table.py",
         "pps/models/onnx.py",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -488,7 +488,7 @@ async def test_what_is_tagged_private_later_leaves_the_pool_at_the_next_heartbea
     assert built["copy"]["id"] not in [line["id"] for line in left["pool"]]
 
 
-RESTING = {
+RESTING: dict[str, tuple[str, dict[str, Any], str, dict[str, Any], bool]] = {
     "BASED_ON": ("Belief", {}, "Experience", {}, False),
     "SYNTHESIZES": (
         "Content",
@@ -554,7 +554,8 @@ async def test_a_belief_based_on_anothers_share_from_the_web_waits(team: Team) -
 
 async def test_a_members_token_is_made_anew(team: Team) -> None:
     answer = await team.calls.answer(OPERATOR, "squad_token", {"name": "team", "member": "mongke"})
-    [member] = [m for m in answer.data["members"] if m["id"] == "mongke"]  # type: ignore[union-attr]
+    members = cast("list[dict[str, Any]]", answer.data["members"])
+    [member] = [member for member in members if member["id"] == "mongke"]
     holder = team.app.registry.entity_of_token(member["token"])
     assert holder
     assert holder.name == "team_mongke"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from datetime import timedelta
+from typing import Any
 
 import pytest
 
@@ -200,7 +201,7 @@ async def test_agents_are_joined_to_what_they_make_see_and_learn_and_say_whether
         agent_id(team.squad, "mongke"),
         agent_id(team.squad, "jochi"),
     )
-    asked = {"query": "unseen", "parameters": {}}
+    asked: dict[str, Any] = {"query": "unseen", "parameters": {}}
     assert [one["id"] for one in (await team.ask("mongke", "squad_ask", **asked))["found"]] == [
         copy
     ]

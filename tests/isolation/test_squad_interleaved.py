@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -118,7 +118,7 @@ def _noted(words: Words, member: str, name: str, given: dict[str, Any], answer: 
     if name == "memory_store":
         (words.private if given.get("private") else words.shared)[word] = (
             member,
-            str(answer["id"]),
+            str(cast("dict[str, Any]", answer)["id"]),
         )
     elif name == "memory_revoke":
         gone = set(given["ids"])

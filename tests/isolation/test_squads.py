@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -169,7 +169,8 @@ async def test_a_members_new_token_opens_that_members_memory_alone(squad: App) -
     """`squad token` gives out a token of one member; nobody but an operator may ask for it."""
     calls = Calls(squad)
     answer = await calls.answer(OPERATOR, "squad_token", {"name": "team", "member": "mongke"})
-    [token] = [member["token"] for member in answer.data["members"] if member.get("token")]  # type: ignore[union-attr]
+    members = cast("list[dict[str, Any]]", answer.data["members"])
+    [token] = [member["token"] for member in members if member.get("token")]
     holder = squad.registry.entity_of_token(token)
     assert holder == squad.registry.squads.get("team").members["mongke"].entity
     for name in ("team_jochi", "team_mongke"):

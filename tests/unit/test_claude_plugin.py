@@ -17,8 +17,7 @@ from pps import __version__
 from pps.config import home_folder
 from pps.core.errors import InvalidRequest
 from pps.ingest.hook_events import SessionEvent, read_event
-from pps.interfaces.cli.claude_settings import program
-from pps.interfaces.cli.hook_clients import hook_clients
+from pps.interfaces.cli.client_settings import hook_clients, program
 from pps.server.runfile import RunFile
 from tests.integration.hooks.acting import DEADLINE_S
 from tests.waiting import PATIENCE_S

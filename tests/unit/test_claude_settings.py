@@ -10,8 +10,7 @@ from pathlib import Path
 import pytest
 
 from pps.core.errors import InvalidRequest, StoreError
-from pps.interfaces.cli.claude_settings import install, look, settings_file, uninstall
-from pps.interfaces.cli.hook_clients import hook_clients
+from pps.interfaces.cli.client_settings import hook_clients, install, look, settings_file, uninstall
 
 EVENTS = hook_clients()["claude"].events
 

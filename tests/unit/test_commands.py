@@ -12,12 +12,13 @@ from zoneinfo import ZoneInfo
 
 import click
 import pytest
+from click.shell_completion import get_completion_class
 from click.testing import CliRunner, Result
 from pydantic import Field
 
 from pps.core.errors import InvalidRequest, NotFound, PPSError, Problem
 from pps.ingest.given_input import Input
-from pps.interfaces.cli import command_table, output, wording
+from pps.interfaces.cli import command_table, output
 from pps.interfaces.cli.main import build
 from pps.memory import Memory
 from pps.operations.catalog import OPERATIONS
@@ -209,12 +210,12 @@ def test_colour_changes_no_character_and_stands_on_headings_ids_and_what_is_supe
         "facts:\n  1. Ana lives in Porto. (superseded 2026-04-03: Ana lives in Faro.) [1b4e28ba]\n"
         "  2. I live in Porto. (possibly outdated since 2026-04-03: Ana lives in Faro.) [6fa459ea]"
     )
-    coloured = wording.coloured(text)
+    coloured = output.coloured(text)
     assert click.unstyle(coloured) == text
     assert click.style("facts:", bold=True) in coloured
     assert click.style("[1b4e28ba]", fg="cyan") in coloured
     assert click.style("(superseded 2026-04-03: Ana lives in Faro.)", fg="yellow") in coloured
-    assert wording.coloured("A note.") == "A note."
+    assert output.coloured("A note.") == "A note."
 
 
 def test_nothing_that_a_memory_says_acts_on_the_terminal(server: Asked) -> None:
@@ -251,9 +252,9 @@ def test_the_next_page_is_asked_for_with_the_cursor_of_the_data(server: Asked) -
 
 def test_ids_are_short_only_where_they_are_ids() -> None:
     id, other = "1b4e28ba-2fa1-5d2b-883f-0016d3cca427", "6fa459ea-ee8a-5ca4-894e-db77e160355e"
-    assert wording.short(f"{other} [{id}]", {"items": [{"id": id}]}) == f"{other} [1b4e28ba]"
+    assert output.short(f"{other} [{id}]", {"items": [{"id": id}]}) == f"{other} [1b4e28ba]"
     cursor = f"More: --cursor 17:{id}"
-    assert wording.short(cursor, {"items": [{"id": id}]}) == cursor, "a cursor stays whole"
+    assert output.short(cursor, {"items": [{"id": id}]}) == cursor, "a cursor stays whole"
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
@@ -264,7 +265,7 @@ def test_a_shell_completes_commands_and_the_names_of_entities(
     for name in ("ana", "anton", "ben"):
         (tmp_path / "entities" / name).mkdir(parents=True)
         (tmp_path / "entities" / name / "entity.toml").touch()
-    kind = click.shell_completion.get_completion_class(shell)
+    kind = get_completion_class(shell)
     assert kind is not None
     complete = kind(build(), {}, "pps", "_PPS_COMPLETE")
     assert "recall" in [one.value for one in complete.get_completions([], "rec")]

@@ -10,7 +10,7 @@ import pytest
 import pps
 from pps.core.errors import Changed, InvalidRequest, NotFound, PPSError, Problem, UnknownEntity
 from pps.interfaces.cli.command_table import CommandParameter
-from pps.interfaces.cli.wording import render_error
+from pps.interfaces.cli.output import render_error
 from pps.interfaces.http.problems import problem
 from pps.server.link import error_from
 

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import MutableMapping
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -14,9 +16,8 @@ from starlette.websockets import WebSocket
 
 from pps.entities.registry import Registry
 from pps.entities.routing import Router
-from pps.interfaces.http.auth import Trust, bearer
+from pps.interfaces.http.auth import HostGuard, Names, Trust, bearer
 from pps.interfaces.http.problems import Refused
-from pps.interfaces.http.trusted_hosts import HostGuard, Names
 from pps.server.runfile import new_secret
 
 NAMES = Names(
@@ -128,7 +129,7 @@ async def test_a_websocket_of_another_origin_is_closed() -> None:
     async def receive() -> dict[str, str]:
         return {"type": "websocket.connect"}
 
-    async def send(message: dict[str, object]) -> None:
+    async def send(message: MutableMapping[str, Any]) -> None:
         sent.append(str(message["type"]))
 
     headers = [(b"host", b"localhost"), (b"origin", b"https://evil.example")]

@@ -10,7 +10,7 @@ from mcp.shared.exceptions import MCPError
 
 from pps.core import log_context
 from pps.core.errors import NotFound, StoreUnavailable
-from pps.interfaces.mcp.protocol import Context, make_server
+from pps.interfaces.mcp.endpoint import Context, make_server
 
 SECRET = "what was remembered"
 pytestmark = pytest.mark.parametrize("era", ["legacy", "2026-07-28"])

@@ -7,7 +7,7 @@ import json
 import re
 import sys
 import unicodedata
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from hypothesis import given, settings
@@ -24,7 +24,7 @@ from pps.core.model_text import (
     read_back,
     unescape,
 )
-from pps.interfaces.mcp.results import tool_arguments
+from pps.interfaces.mcp.tools import tool_arguments
 from pps.operations.catalog import operations_for
 
 LIVE = (
@@ -199,9 +199,10 @@ def strings(value: Any) -> list[str]:
     if isinstance(value, str):
         return [value]
     if isinstance(value, dict):
-        return [text for pair in value.items() for one in pair for text in strings(one)]
+        pairs = cast("dict[str, Any]", value).items()
+        return [text for pair in pairs for part in pair for text in strings(part)]
     if isinstance(value, list):
-        return [text for one in value for text in strings(one)]
+        return [text for item in cast("list[Any]", value) for text in strings(item)]
     return []
 
 

@@ -178,7 +178,7 @@ def test_the_wheel_alone_finds_its_settings_and_its_skill(wheel: Path, tmp_path:
         "import sys; sys.path.insert(0, sys.argv[1])\n"
         "import pps\n"
         "from pps.config import shipped\n"
-        "from pps.interfaces.mcp.skills import shipped_skills\n"
+        "from pps.interfaces.mcp.offer import shipped_skills\n"
         "print(pps.__file__, len(shipped_skills()), len(shipped('config/pps.toml').read_text()))\n"
     )
     ended = subprocess.run(

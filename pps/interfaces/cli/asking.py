@@ -5,13 +5,16 @@ And what a few do on this machine beside.
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
+import queue
 import shlex
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Collection, Mapping
+import threading
+from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
@@ -22,7 +25,7 @@ from pps.config.home import home_folder
 from pps.core.errors import InvalidRequest, PPSError
 from pps.core.ids import is_beginning, is_uuid, short_id
 from pps.core.text import visible
-from pps.interfaces.cli import output, wording
+from pps.interfaces.cli import output
 
 if TYPE_CHECKING:
     from pps.config import Settings
@@ -30,6 +33,7 @@ if TYPE_CHECKING:
     from pps.entities.folder import Entry
     from pps.interfaces.cli.command_table import Command
     from pps.journal.outline import Outline
+
 
 Arguments: TypeAlias = "dict[str, JSON]"
 Data: TypeAlias = dict[str, Any]
@@ -62,15 +66,17 @@ def do(command: Command, arguments: Arguments, typed: Mapping[str, Any]) -> None
         arguments = {**arguments, "ids": _confirmed_ids(command, arguments, typed)}
     answer = _asked(command, arguments, typed)
     data: Data = answer["data"]
-    if (around := _AROUND.get(command.operation)) is not None:
+    around = _AROUND.get(command.operation)
+    if around is not None:
         data, answer["text"] = around(data, answer["text"])
     if typed["as_json"]:
         output.show_json(data)
     else:
-        text = wording.short(answer["text"], data)
+        text = output.short(answer["text"], data)
         lines = [text, *_next_steps(command, data, typed)]
-        output.show(wording.coloured(visible("\n".join(lines))))
-    if code := _CODES.get(command.operation, lambda _: 0)(data):
+        output.show(output.coloured(visible("\n".join(lines))))
+    code = _CODES.get(command.operation, lambda _: 0)(data)
+    if code:
         raise click.exceptions.Exit(code)
 
 
@@ -81,7 +87,7 @@ def _asked(command: Command, arguments: Arguments, typed: Mapping[str, Any]) -> 
         if find(home_folder()) is None:
             return _state_without_server()
     if command.operation == "upgrade":
-        from pps.interfaces.cli.upgrade_command import upgraded_here
+        from pps.interfaces.cli.asking import upgraded_here
         from pps.server import find
 
         if find(home_folder()) is None:
@@ -166,7 +172,7 @@ def _confirmed_ids(command: Command, arguments: Arguments, typed: Mapping[str, A
     data: Data = answer["data"]
     if not data["by_name"]:  # slugs of anchors
         return arguments["ids"]
-    *lines, _ = wording.short(answer["text"], data).splitlines()
+    *lines, _ = output.short(answer["text"], data).splitlines()
     may_ask = sys.stdin.isatty()
     if may_ask or not typed["as_json"]:
         output.say("\n".join(lines), err=typed["as_json"])
@@ -243,7 +249,8 @@ def _configs(label: str, owner: list[str], made: Data) -> dict[str, JSON]:
     """
     command, *rest = _program()
     stdio: dict[str, Any] = {"command": command, "args": [*rest, "mcp", *owner]}
-    if home := os.environ.get("PPS_HOME"):
+    home = os.environ.get("PPS_HOME")
+    if home:
         stdio["env"] = {"PPS_HOME": output.absolute(home)}
     url = f"{made.get('url') or 'http://127.0.0.1:<port>'}/mcp"
     bearer = f"Bearer {made.get('token') or '<token>'}"
@@ -288,3 +295,50 @@ def _pasted(configs: Mapping[str, JSON]) -> str:
             indented(configs["json_http"]),
         )
     )
+
+
+def upgraded_here(
+    arguments: Mapping[str, JSON],
+) -> Generator[dict[str, JSON], None, dict[str, Any]]:
+    """Yield the progress of an upgrade and return its answer, as ``Link.follow`` does.
+
+    Raises:
+        StoreConflict: A server was started meanwhile.
+        PPSError: An error of the operation.
+    """
+    reports: queue.SimpleQueue[dict[str, JSON] | None] = queue.SimpleQueue()
+    answers: list[dict[str, Any]] = []
+    errors: list[BaseException] = []
+
+    def tell(stage: str, done: int, total: int) -> None:
+        reports.put({"what": stage, "done": done, "total": total})
+
+    async def answered() -> dict[str, Any]:
+        from pps.app import App
+        from pps.config import load
+        from pps.core.file_lock import FileLock
+        from pps.operations.maintenance import upgrade
+        from pps.server import runfile
+
+        settings = load()
+        with FileLock(runfile.lock_file(settings.home), what="pps upgrade"):
+            async with App.open(settings) as app:
+                answer = await upgrade.answer(app, upgrade.parse(arguments), tell)
+        return {"data": answer.named, "text": answer.text}
+
+    def work() -> None:
+        try:
+            answers.append(asyncio.run(answered()))
+        except BaseException as error:  # noqa: BLE001 - raised again by whoever waits
+            errors.append(error)
+        finally:
+            reports.put(None)
+
+    thread = threading.Thread(target=work, name="pps-upgrade")
+    thread.start()
+    while (report := reports.get()) is not None:
+        yield report
+    thread.join()
+    if errors:
+        raise errors[0]
+    return answers[0]

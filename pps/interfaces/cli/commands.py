@@ -15,7 +15,7 @@ from pps.core.argument_reading import read_scalar
 from pps.core.errors import InvalidRequest, PPSError, UnknownEntity
 from pps.core.time import read_moment
 from pps.core.values import JSON
-from pps.interfaces.cli import output, wording
+from pps.interfaces.cli import output
 from pps.interfaces.cli.command_table import Command, CommandParameter
 from pps.interfaces.cli.suggestions import entity_names, name_first, unknown_command, unknown_entity
 
@@ -173,10 +173,10 @@ def _made(name: str, variants: list[Command], do: Do) -> click.Command:
         for switch in variant.switches
         if variant.switches == frozenset([switch])
     }
-    optional = any(
-        not (variant.of_entity or any(p.required for p in variant.parameters))
-        for variant in variants
-    )
+    optional = False
+    for variant in variants:
+        requires = [parameter for parameter in variant.parameters if parameter.required]
+        optional |= not (variant.of_entity or requires)
     parameters: dict[str, click.Parameter] = {}
     if first.of_entity:
         parameters["NAME"] = click.Argument(
@@ -307,7 +307,7 @@ def _carry_out(command: Command, typed: dict[str, Any], do: Do) -> None:
             path = "" if command.takes_away else " ".join(command.words)
             error.message = unknown_entity(typed["whose"], path, words, reads=command.reads)
         else:
-            error.message = wording.render_error(error, command.parameters, arguments)
+            error.message = output.render_error(error, command.parameters, arguments)
         raise
 
 

@@ -90,7 +90,8 @@ def findings(home: Path, only: str, *, offline: bool) -> Iterator[DoctorFinding]
     if not folder.ok:
         return
     yield from _settings_file(home)
-    if broken := _relations(home):
+    broken = _relations(home)
+    if broken:
         yield broken
         return
     yield _registry(home)
@@ -206,7 +207,10 @@ def _online(home: Path, only: str) -> Iterator[DoctorFinding]:
         yield DoctorFinding(
             "server", True, f"{link.run.url}, version {link.run.version}, process {link.run.pid}"
         )
-        names = [only] if only else _entity_names(link)
+        names = [only]
+        if not only:
+            listed = link.call("entity_list", "", {"archived": True})["data"]["entities"]
+            names = [entity["name"] for entity in listed]
     except PPSError as error:
         yield DoctorFinding("server", False, error.message)
         return
@@ -217,11 +221,6 @@ def _online(home: Path, only: str) -> Iterator[DoctorFinding]:
             yield DoctorFinding(f"entity {name}", False, error.message)
             continue
         yield from _examined(name, examined, Fix(_reindexing(name), _Reindexing(link, name)))
-
-
-def _entity_names(link: Link) -> list[str]:
-    listed = link.call("entity_list", "", {"archived": True})["data"]["entities"]
-    return [entity["name"] for entity in listed]
 
 
 @dataclass(frozen=True, slots=True)

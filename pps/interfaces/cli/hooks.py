@@ -18,7 +18,7 @@ from pps.interfaces.cli.output import finished, server, show_json
 
 if TYPE_CHECKING:
     from pps.core.values import JSON
-    from pps.interfaces.cli.hook_clients import HookClient
+    from pps.interfaces.cli.client_settings import HookClient
 
 _SCOPES = ("user", "project", "local")
 _CLIENTS = ("claude", "codex", "cursor", "gemini", "opencode", "openclaw")
@@ -76,7 +76,7 @@ def install(
     With --extract a command of yours, such as Claude Code itself, reads the turns for facts on its
     own login.
     """
-    from pps.interfaces.cli import claude_settings, plugin_files
+    from pps.interfaces.cli import client_settings, plugin_files
 
     chosen = _chosen(client, scope)
     if extract:
@@ -93,7 +93,7 @@ def install(
     if chosen.form == "plugin":
         changed = plugin_files.install(client, path, entity, home)
     else:
-        changed = claude_settings.install(path, entity, home, chosen)
+        changed = client_settings.install(path, entity, home, chosen)
     if as_json:
         result = {
             "settings": str(path),
@@ -117,7 +117,7 @@ def install(
 
 
 def _chosen(client: str, scope: str) -> HookClient:
-    from pps.interfaces.cli.hook_clients import hook_clients
+    from pps.interfaces.cli.client_settings import hook_clients
 
     chosen = hook_clients()[client]
     if scope not in chosen.scopes:
@@ -146,7 +146,8 @@ def _facts(entity: str, extract: str) -> str:
             if extract == "none"
             else f"Facts are found by {extract!r}."
         )
-    if not (settings := _found()):
+    settings = _found()
+    if not settings:
         return (
             "By default rules read facts from plain sentences. With `claude`, `codex`, `gemini` or "
             "`ollama` on your PATH a model finds more: install again with --extract NAME."
@@ -155,7 +156,9 @@ def _facts(entity: str, extract: str) -> str:
     text = f"{' and '.join(settings)} can read what is said for facts, on your own login: `{line}`."
     if not entity:
         return text
-    arguments: dict[str, JSON] = {"since": _week_ago(), "dry_run": True}
+    from pps.core.time import iso, now  # not at the top: help imports nothing heavy
+
+    arguments: dict[str, JSON] = {"since": iso(now() - timedelta(days=7)), "dry_run": True}
     tokens = finished(server().follow("extract", entity, arguments), quiet=True)["data"]["tokens"]
     return (
         f"{text} A day of your last week would take about {tokens // 7:,} tokens."
@@ -171,12 +174,6 @@ def _found() -> tuple[str, ...]:
     return tuple(name for name, preset in presets().items() if shutil.which(preset.words[0]))
 
 
-def _week_ago() -> str:
-    from pps.core.time import iso, now
-
-    return iso(now() - timedelta(days=7))
-
-
 @click.command(
     params=[AS_JSON],
     cls=Taught,
@@ -188,14 +185,14 @@ def _week_ago() -> str:
 @_project
 def uninstall(client: str, scope: str, project: Path, *, as_json: bool) -> None:
     """Take the hooks out of a client's settings; what was remembered stays."""
-    from pps.interfaces.cli import claude_settings, plugin_files
+    from pps.interfaces.cli import client_settings, plugin_files
 
     chosen = _chosen(client, scope)
     path = chosen.settings_file(scope, project.absolute())
     if chosen.form == "plugin":
         changed = plugin_files.uninstall(client, path)
     else:
-        changed = claude_settings.uninstall(path)
+        changed = client_settings.uninstall(path)
     if as_json:
         show_json({"settings": str(path), "changed": changed})
         return
@@ -211,7 +208,7 @@ def uninstall(client: str, scope: str, project: Path, *, as_json: bool) -> None:
 @_project
 def status(client: str, project: Path, *, as_json: bool) -> None:
     """Say where the hooks are installed, whether they can run, and what waits in the spool."""
-    from pps.interfaces.cli.hook_clients import hook_clients
+    from pps.interfaces.cli.client_settings import hook_clients
     from pps.server import find, spool
 
     chosen = hook_clients()[client]
@@ -239,7 +236,7 @@ def status(client: str, project: Path, *, as_json: bool) -> None:
 
 
 def _installed(client: HookClient, scope: str, project: Path) -> dict[str, JSON]:
-    from pps.interfaces.cli import claude_settings, plugin_files
+    from pps.interfaces.cli import client_settings, plugin_files
 
     path = client.settings_file(scope, project)
     try:
@@ -253,7 +250,7 @@ def _installed(client: HookClient, scope: str, project: Path) -> dict[str, JSON]
                 "events": [],
                 "missing": [],
             }
-        hooks = claude_settings.look(path)
+        hooks = client_settings.look(path)
     except InvalidRequest as error:
         return {
             "scope": scope,

@@ -70,7 +70,8 @@ def _add_features_of_others(root: commands.Ordered) -> None:
     """
     from pps.config.feature_points import other_feature_points  # not at the top: few have any
 
-    if not (points := other_feature_points()):
+    points = other_feature_points()
+    if not points:
         return
     from pps.app.features import load_feature
     from pps.interfaces.cli.command_table import describe_operations
@@ -94,7 +95,11 @@ def _add_features_of_others(root: commands.Ordered) -> None:
 def run(runners: machine.Runners) -> None:
     """Run the command line on this process's arguments, and exit."""
     code = ended(runners)
-    _drop_unwritten()
+    try:
+        _flush()
+    except OSError:
+        # Python would try again at its end to write what cannot be written, and print errors.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     sys.exit(code)
 
 
@@ -118,14 +123,6 @@ def ended(runners: machine.Runners | None) -> int:
     except Exception as error:  # noqa: BLE001 - the interface's outermost call
         return unforeseen(error)
     return code
-
-
-def _drop_unwritten() -> None:
-    """Drop output that cannot be written, or Python tries again at its end and prints errors."""
-    try:
-        _flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _flush() -> None:

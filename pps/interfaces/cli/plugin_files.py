@@ -9,7 +9,7 @@ from pathlib import Path
 from pps.config import shipped
 from pps.core.errors import InvalidRequest
 from pps.core.values import JSON
-from pps.interfaces.cli import claude_settings as settings_files
+from pps.interfaces.cli import client_settings as settings_files
 
 _Object = dict[str, JSON]
 
@@ -30,7 +30,12 @@ def install(client: str, path: Path, entity: str, home: str) -> bool:
 
 def uninstall(client: str, path: Path) -> bool:
     """Take the plugin out; return whether it was there."""
-    return _remove_file(path) if client == "opencode" else _empty(path)
+    if client != "opencode":
+        return _empty(path)
+    if entity_of("opencode", path) is None:
+        return False
+    path.unlink()
+    return True
 
 
 def entity_of(client: str, path: Path) -> str | None:
@@ -67,13 +72,6 @@ def _install_file(path: Path, entity: str, home: str) -> bool:
     if before == wanted:
         return False
     settings_files.write(path, wanted)
-    return True
-
-
-def _remove_file(path: Path) -> bool:
-    if entity_of("opencode", path) is None:
-        return False
-    path.unlink()
     return True
 
 

@@ -95,7 +95,8 @@ def unknown_command(group: _Group, path: str, words: Sequence[str]) -> str:
     is_root = path == "pps"
     if is_root and name in entity_names():
         return f"{problem}: the command goes before the entity, as in `pps recall {name} …`"
-    if meant := _synonym(group, path, name.lower()) or _nearest(group, path, name, rest):
+    meant = _synonym(group, path, name.lower()) or _nearest(group, path, name, rest)
+    if meant:
         return f"{problem}; did you mean `{meant}`?"
     if is_root and len(" ".join(words).split()) > 1:
         return f"{problem}; a memory is asked so: `{_with_words('recall', words)}`"
@@ -118,7 +119,8 @@ def unknown_entity(name: str, command: str, words: Sequence[str], *, reads: bool
     remedy = "`pps entity list` shows those there are, `pps entity create` makes one"
     if not command or not names:
         return f"{problem}; {remedy}"
-    if near := difflib.get_close_matches(name.lower(), names, 1, cutoff=_CUTOFF):
+    near = difflib.get_close_matches(name.lower(), names, 1, cutoff=_CUTOFF)
+    if near:
         return f"{problem}; did you mean {near[0]!r}? {remedy}"
     if words and reads:
         return f"{problem}; its name goes first: `{_with_words(command, [name, *words])}`; {remedy}"

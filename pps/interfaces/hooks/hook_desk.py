@@ -145,8 +145,9 @@ class HookEventDesk:
         """
         making = self._pack_later(owner, event)
         until = started + min(event.within_s, _MOST_WAIT_S)
-        if making is not None and (left := until - _TO_KEEP_S - clock.perf_counter()) > 0:
-            await asyncio.wait({making}, timeout=left)
+        left_s = until - _TO_KEEP_S - clock.perf_counter()
+        if making is not None and left_s > 0:
+            await asyncio.wait({making}, timeout=left_s)
         is_kept = True
         try:
             await self._keep(owner, event, late=False)

@@ -17,14 +17,42 @@ from typing import Any
 import uvicorn
 from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from pps.core.errors import ConfigError
 from pps.core.version import __version__
-from pps.interfaces.http.activity import Activity
 from pps.interfaces.http.auth import OWNER_STATE, is_loopback
-from pps.interfaces.http.page.socket_protocol import MAX_FRAME, PING_S, QuietSocket
+from pps.interfaces.http.requests import Activity
 from pps.server import RunFile, runfile
 from pps.server.owner_socket import peer_uid
+
+MAX_FRAME = 512 * 1024
+"""Most bytes of one message from a client; one text of the longest length in JSON takes less."""
+PING_S = 20.0
+_socket_log = logging.getLogger(f"{__name__}.sockets")
+# It would log each connection's path, and at debug what is said and both halves of the session.
+_socket_log.setLevel(logging.WARNING)
+
+
+class QuietSocket(WebSocketsSansIOProtocol):
+    """A socket of a page: uvicorn's, without its logs or waits for a slow reader.
+
+    Its logs would hold paths, headers and frames.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.logger = _socket_log
+        self.conn.logger = _socket_log
+        self.conn.debug = False
+
+    async def send(self, message: Any) -> None:
+        """Send a message; at a close, a client that has not read the earlier ones is dropped."""
+        if message["type"] == "websocket.close" and not self.writable.is_set():
+            self.transport.abort()
+            return
+        await super().send(message)
+
 
 MAX_HEAD = 64 * 1024
 """Most bytes of a request's first line and headers, and of what a body has beside its content."""
@@ -257,14 +285,14 @@ async def _watch(
     server.should_exit = True
 
 
-def _remove(path: str) -> None:
-    if path:
-        Path(path).unlink(missing_ok=True)
-
-
 def _is_there(path: str) -> bool:
     """Tell whether a socket's file is there: what cleans temporary folders may have removed it."""
     return Path(path).is_socket()
+
+
+def _remove(path: str) -> None:
+    if path:
+        Path(path).unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

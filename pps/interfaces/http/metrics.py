@@ -20,9 +20,8 @@ from typing import Literal
 from pps.app import App
 from pps.core.errors import PPSError
 from pps.core.version import __version__
-from pps.interfaces.http.activity import Activity
 from pps.interfaces.http.health import HealthProbe
-from pps.interfaces.http.requests import BUCKETS_S, RequestTallies
+from pps.interfaces.http.requests import BUCKETS_S, Activity, RequestTallies
 from pps.operations.calls import Calls
 
 MEDIA_TYPE = "text/plain; version=0.0.4"

@@ -21,15 +21,19 @@ from starlette.types import Receive, Scope, Send
 from pps.app import App
 from pps.core.errors import PPSError
 from pps.core.values import JSON
-from pps.interfaces.http.activity import Activity, ActivityMeter
-from pps.interfaces.http.auth import Trust
+from pps.interfaces.http.auth import HostGuard, Names, Trust
 from pps.interfaces.http.health import HealthProbe
 from pps.interfaces.http.metrics import MEDIA_TYPE, Metrics
 from pps.interfaces.http.page.browsers import Browsers
 from pps.interfaces.http.page.site import Site, Talking
 from pps.interfaces.http.problems import Answered, Handler, Refused, answered, body, no_route
-from pps.interfaces.http.requests import REQUEST_ID, RequestLog, RequestTallies
-from pps.interfaces.http.trusted_hosts import HostGuard, Names
+from pps.interfaces.http.requests import (
+    REQUEST_ID,
+    Activity,
+    ActivityMeter,
+    RequestLog,
+    RequestTallies,
+)
 from pps.interfaces.http.v1 import LINES, V1
 from pps.operations.calls import Caller, Calls
 from pps.server.owner_socket import OwnHome

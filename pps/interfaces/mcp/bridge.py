@@ -14,27 +14,32 @@ from __future__ import annotations
 import contextlib
 import json
 import logging
+import os
 import queue
+import sys
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Generator, Iterator, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, BinaryIO, cast
 from urllib.parse import quote
 
+from pps.core import json_bounds
 from pps.core.errors import InvalidRequest, PPSError
 from pps.core.ids import check_actor, check_name
 from pps.core.log_context import unforeseen
 from pps.core.user_files import parse_toml, read_text
-from pps.interfaces.mcp import skills
+from pps.interfaces.mcp import messages
 from pps.interfaces.mcp.messages import (
     INTERNAL_ERROR,
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
     SERVER_ERROR,
+    Message,
     Notification,
     Request,
     RequestId,
+    Undecodable,
     error_response,
 )
 from pps.interfaces.mcp.offer import (
@@ -46,12 +51,108 @@ from pps.interfaces.mcp.offer import (
     MODERN_VERSION,
     PROJECT_INSTRUCTIONS,
     SERVER_INFO,
+    SKILL_METHODS,
+    SKILLS_FRESH_MS,
+    UNKNOWN_SKILL_URI,
     WITH_SKILLS,
+    skills_result,
 )
-from pps.interfaces.mcp.stdio import Output, claimed_streams, decoded_messages
+from pps.interfaces.mcp.readable_ids import IdScanner
 from pps.interfaces.mcp.upstream import Call, CallCancelled, ServerLost, Upstream
 
 _log = logging.getLogger(__name__)
+
+_PIECE_BYTES = 256 * 1024
+"""Bytes that are read at once of a line that is too long."""
+
+
+class Output:
+    """Writes whole messages, one a line; any thread may call it.
+
+    What the client no longer reads is dropped.
+    """
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._lock = threading.Lock()
+        self._is_closed = False
+
+    def send(self, message: dict[str, Any]) -> None:
+        """Write one message."""
+        data = _encode(message) + b"\n"
+        with self._lock:
+            if self._is_closed:
+                return
+            try:
+                self._stream.write(data)
+                self._stream.flush()
+            except OSError:
+                self._is_closed = True
+
+
+def _encode(message: dict[str, Any]) -> bytes:
+    try:
+        return json.dumps(message, ensure_ascii=False, separators=(",", ":")).encode()
+    except UnicodeEncodeError:  # half a surrogate pair, which only an escape can express
+        return json.dumps(message, separators=(",", ":")).encode()
+
+
+def decoded_messages(stream: BinaryIO, output: Output) -> Iterator[Message]:
+    """Yield the messages of a stream until it ends.
+
+    Answer each line that is none with an error, and go on.
+
+    Blank lines are passed over. A last line without an end is read as a whole one.
+    """
+    while line := stream.readline(json_bounds.MAX_BYTES + 1):
+        if not line.strip():
+            continue
+        try:
+            if len(line) > json_bounds.MAX_BYTES:
+                raise messages.too_large(_scan_rest(stream, line))
+            yield messages.decode(line)
+        except Undecodable as error:
+            _log.warning("a message of %d bytes was refused: %s", len(line), error.message)
+            for answer in error.answers:
+                output.send(answer)
+
+
+def _scan_rest(stream: BinaryIO, line: bytes) -> IdScanner:
+    """Read a line that is too long to its end, keeping nothing but what tells its id."""
+    scanner = IdScanner()
+    scanner.feed(line)
+    while line and not line.endswith(b"\n"):
+        line = stream.readline(_PIECE_BYTES)
+        scanner.feed(line)
+    return scanner
+
+
+@contextlib.contextmanager
+def claimed_streams() -> Generator[tuple[BinaryIO, BinaryIO]]:
+    """Yield this process's stdin and stdout for the protocol alone.
+
+    Meanwhile fd 0 is the null device and fd 1 is stderr, so nothing else reads or writes the
+    protocol's streams.
+    """
+    source = _aside(0, os.open(os.devnull, os.O_RDONLY))
+    sink = _aside(1, os.dup(2))
+    try:
+        yield source, sink
+    finally:
+        sys.stdout.flush()
+        os.dup2(source.fileno(), 0)
+        os.dup2(sink.fileno(), 1)
+
+
+def _aside(descriptor: int, instead: int) -> BinaryIO:
+    """Return a standard stream under another descriptor, and put a different file in its place."""
+    own = os.dup(descriptor)
+    os.dup2(instead, descriptor)
+    os.close(instead)
+    # A thread may still use this descriptor at the end: it is never closed, so never given to
+    # another file.
+    return os.fdopen(own, "rb" if descriptor == 0 else "wb", closefd=False)
+
 
 _VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
 _CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
@@ -211,7 +312,7 @@ class _Bridge:
             return {}
         if request.method == "server/discover" and is_modern:
             return self._discover()
-        if request.method in skills.METHODS and self._has_skills:
+        if request.method in SKILL_METHODS and self._has_skills:
             return _skills(request, is_modern=is_modern)
         raise _Refused(METHOD_NOT_FOUND, "Method not found", request.method[:_MAX_ECHO])
 
@@ -370,10 +471,10 @@ class _Bridge:
 
 def _skills(request: Request, *, is_modern: bool) -> dict[str, Any]:
     uri = request.params.get("uri")
-    result = skills.skills_result(request.method, uri)
+    result = skills_result(request.method, uri)
     if result is None:
-        raise _Refused(INVALID_PARAMS, skills.UNKNOWN_URI, {"uri": str(uri)[:_MAX_ECHO]})
-    fresh = {"ttlMs": skills.FRESH_MS, "cacheScope": "public"} if is_modern else {}
+        raise _Refused(INVALID_PARAMS, UNKNOWN_SKILL_URI, {"uri": str(uri)[:_MAX_ECHO]})
+    fresh = {"ttlMs": SKILLS_FRESH_MS, "cacheScope": "public"} if is_modern else {}
     return {**result, **fresh}
 
 

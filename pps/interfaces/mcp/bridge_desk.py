@@ -16,8 +16,7 @@ from pps.core.errors import InvalidRequest, PPSError
 from pps.core.model_text import escape, shown_error
 from pps.core.values import JSON
 from pps.interfaces.mcp.messages import INTERNAL_ERROR, INVALID_PARAMS
-from pps.interfaces.mcp.results import failed_result
-from pps.interfaces.mcp.tool_desk import NoTool, ToolDesk
+from pps.interfaces.mcp.tools import NoTool, ToolDesk, failed_result
 from pps.operations.calls import Caller, Calls, ProgressReport
 
 _BEAT_S = 15.0
@@ -101,20 +100,16 @@ async def _call(
     try:
         async with contextlib.aclosing(steps):
             async for step in steps:
-                tell(
-                    {"progress": _progress(step)}
-                    if isinstance(step, ProgressReport)
-                    else {"result": step}
-                )
+                if isinstance(step, ProgressReport):
+                    total = {"total": step.total} if step.total else {}
+                    report = {"progress": step.done, **total, "message": escape(step.what)}
+                    tell({"progress": report})
+                else:
+                    tell({"result": step})
     except NoTool as error:
         tell(_error(INVALID_PARAMS, error.message))
     except Exception as error:  # noqa: BLE001 - the interface's outermost call
         tell({"result": failed_result(error, name)})
-
-
-def _progress(report: ProgressReport) -> dict[str, JSON]:
-    total = {"total": report.total} if report.total else {}
-    return {"progress": report.done, **total, "message": escape(report.what)}
 
 
 def _error(code: int, message: str) -> dict[str, JSON]:

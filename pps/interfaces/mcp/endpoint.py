@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import logging
 from collections import OrderedDict
 from collections.abc import AsyncGenerator, Awaitable, Callable, MutableMapping, Sequence
 from typing import Any, TypeAlias, cast
@@ -16,9 +17,13 @@ from mcp.server.auth.middleware.bearer_auth import (
     RequireAuthMiddleware,
 )
 from mcp.server.auth.provider import AccessToken
+from mcp.server.caching import CacheHint
+from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
+from mcp.server.lowlevel import Server
 from mcp.server.streamable_http_manager import StreamableHTTPASGIApp, StreamableHTTPSessionManager
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
+from pydantic import ValidationError
 from starlette.datastructures import Headers
 from starlette.middleware.authentication import AuthenticationMiddleware
 from starlette.requests import Request
@@ -26,19 +31,123 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pps.core import json_bounds
-from pps.core.errors import IsolationError
+from pps.core.errors import IsolationError, PPSError
 from pps.core.ids import EntityId
 from pps.core.json_bounds import TooLarge
-from pps.core.log_context import NO_REQUEST, SCOPE_KEY, serving
-from pps.core.model_text import escape
+from pps.core.log_context import NO_REQUEST, SCOPE_KEY, serving, unforeseen
+from pps.core.model_text import escape, shown_error
 from pps.core.values import JSON
 from pps.interfaces.mcp import messages
 from pps.interfaces.mcp.messages import INVALID_REQUEST, Undecodable, error_response
-from pps.interfaces.mcp.offer import INSTRUCTIONS, PROJECT_INSTRUCTIONS
-from pps.interfaces.mcp.protocol import Context, make_server
-from pps.interfaces.mcp.tool_desk import NoTool, ToolDesk
+from pps.interfaces.mcp.offer import (
+    INSTRUCTIONS,
+    LIST_FRESH_MS,
+    PROJECT_INSTRUCTIONS,
+    SERVER_INFO,
+    SKILL_METHODS,
+    SKILLS_EXTENSION,
+    SKILLS_FRESH_MS,
+    UNKNOWN_SKILL_URI,
+    skills_result,
+)
+from pps.interfaces.mcp.tools import NoTool, ToolDesk, failed_result
 from pps.operations.calls import Caller, Calls, ProgressReport
 from pps.operations.table import Audience
+
+_log = logging.getLogger(__name__)
+_MAX_ECHO = 200
+
+Context: TypeAlias = ServerRequestContext[Any, Any]
+ListTools: TypeAlias = Callable[
+    [Context, types.PaginatedRequestParams | None], Awaitable[types.ListToolsResult]
+]
+CallTool: TypeAlias = Callable[
+    [Context, types.CallToolRequestParams], Awaitable[types.CallToolResult]
+]
+
+
+def make_server(
+    list_tools: ListTools,
+    call_tool: CallTool,
+    instructions: str = INSTRUCTIONS,
+    *,
+    has_skills: bool = False,
+) -> Server[Any]:
+    """Return the low-level server of a transport.
+
+    Whatever goes wrong in ``call_tool`` becomes a result that says so: PPS's own errors in their
+    words, anything else in none of its own, since those may quote memory or a path.
+    """
+
+    async def call(context: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+        try:
+            return await call_tool(context, params)
+        except MCPError:
+            raise
+        except Exception as error:  # noqa: BLE001 - the surface's outermost call
+            result = failed_result(error, params.name)
+            return types.CallToolResult.model_validate(result)
+
+    server: Server[Any] = Server(
+        SERVER_INFO["name"],
+        version=SERVER_INFO["version"],
+        title=SERVER_INFO["title"],
+        instructions=instructions,
+        cache_hints={"tools/list": CacheHint(ttl_ms=LIST_FRESH_MS, scope="private")},
+        on_list_tools=list_tools,
+        on_call_tool=call,
+        # No tool declares headers. Otherwise the library lists all tools at each call, to look for
+        # some.
+        get_tool_input_schema=lambda _: None,
+    )
+    server.middleware = [_guard]
+    if has_skills:
+        server.extensions[SKILLS_EXTENSION] = {}
+        for method in SKILL_METHODS:
+            server.add_request_handler(method, _AnyParams, _skills_handler(method))
+    return server
+
+
+class _AnyParams(types.RequestParams):
+    """Parameters of a method on skills or resources; PPS's lists never have a cursor."""
+
+    uri: str | None = None
+    cursor: str | None = None
+
+
+def _skills_handler(
+    method: str,
+) -> Callable[[Context, _AnyParams], Awaitable[dict[str, Any]]]:
+    async def answer(_: Context, params: _AnyParams) -> dict[str, Any]:
+        result = skills_result(method, params.uri)
+        if result is None:
+            uri = (params.uri or "")[:_MAX_ECHO]
+            raise MCPError(types.INVALID_PARAMS, UNKNOWN_SKILL_URI, {"uri": uri})
+        fresh = {"ttlMs": SKILLS_FRESH_MS, "cacheScope": "public"}
+        return {**result, **fresh, "resultType": "complete"}
+
+    return answer
+
+
+async def _guard(ctx: Context, call_next: CallNext) -> HandlerResult:
+    """Turn each exception into an MCPError.
+
+    The older protocol would send its text to the client.
+    """
+    try:
+        return await call_next(ctx)
+    except MCPError:
+        raise
+    except PPSError as error:
+        raise MCPError(types.INTERNAL_ERROR, shown_error(error.message)) from None
+    except ValidationError:
+        raise MCPError(types.INVALID_PARAMS, f"malformed parameters of {ctx.method}") from None
+    except Exception as error:  # noqa: BLE001 - the surface's outermost call
+        unforeseen(_log, f"method {ctx.method!r} failed", error)
+        raise MCPError(
+            types.INTERNAL_ERROR, "something went wrong inside PPS; its log has the details"
+        ) from None
+
 
 _ID = "mcp-session-id"
 _SCOPE = "memory"
@@ -146,7 +255,8 @@ class BoundedSessions:
                 and message["type"] == "http.response.start"
                 and message["status"] < 400
             )
-            if starts and (begun := Headers(raw=message["headers"]).get(_ID)):
+            begun = Headers(raw=message["headers"]).get(_ID) if starts else None
+            if begun:
                 held[begun] = 0
                 await self._make_room(held, scope)
             await send(message)
@@ -270,8 +380,10 @@ class _Desk:
             wants_progress="progress_token" in (context.meta or {}),
         )
         # A session of the older era serves its calls in one task, which its first request began.
+        request = context.request
+        request_id = request.scope.get(SCOPE_KEY, NO_REQUEST) if request else NO_REQUEST
         try:
-            with serving(_request_id(context.request)):
+            with serving(request_id):
                 async with contextlib.aclosing(steps):
                     async for step in steps:
                         if not isinstance(step, ProgressReport):
@@ -301,10 +413,6 @@ class _Verifier:
         return AccessToken(
             token=token, client_id=_owner(caller), scopes=[_SCOPE], claims={_CALLER: caller}
         )
-
-
-def _request_id(request: Request | None) -> str:
-    return request.scope.get(SCOPE_KEY, NO_REQUEST) if request else NO_REQUEST
 
 
 def _owner(caller: Caller) -> str:

@@ -215,15 +215,11 @@ def _message(value: dict[str, Any]) -> Message:
 def _envelope_problem(value: dict[str, Any]) -> str:
     if value.get("jsonrpc") != "2.0":
         return "jsonrpc: must be '2.0'"
-    if "id" in value and not _is_valid_id(value["id"]):
+    if "id" in value and (isinstance(value["id"], bool) or not isinstance(value["id"], str | int)):
         return "id: must be a string or an integer"
     if not isinstance(value.get("method"), str):
         return "method: must be a string"
     return ""
-
-
-def _is_valid_id(value: object) -> bool:
-    return isinstance(value, str | int) and not isinstance(value, bool)
 
 
 def _id_or_none(value: object) -> RequestId | None:

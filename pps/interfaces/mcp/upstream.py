@@ -214,7 +214,8 @@ def _read_answer(response: http.client.HTTPResponse, notify: Notify) -> dict[str
     answer: dict[str, Any] = {}
     for line in response:  # to its end: only then the connection can be used again
         event = _object(line)
-        if isinstance(progress := event.get("progress"), dict):
+        progress = event.get("progress")
+        if isinstance(progress, dict):
             notify(cast("dict[str, Any]", progress))
         elif "result" in event or "error" in event:
             answer = event

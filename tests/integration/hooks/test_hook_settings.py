@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from pps.interfaces.cli.hook_clients import hook_clients
+from pps.interfaces.cli.client_settings import hook_clients
 from tests.integration.interfaces.serving import clean_env, pps
 
 EVENTS = hook_clients()["claude"].events

@@ -15,10 +15,8 @@ from starlette.types import Message
 
 from pps.app import App
 from pps.config import EmbedderSettings, Settings
-from pps.interfaces.http.activity import Activity
-from pps.interfaces.http.health import HealthProbe
-from pps.interfaces.http.probes import Probes
-from pps.interfaces.http.requests import REQUEST_ID, RequestLog, RequestTallies
+from pps.interfaces.http.health import HealthProbe, Probes
+from pps.interfaces.http.requests import REQUEST_ID, Activity, RequestLog, RequestTallies
 from pps.operations.calls import Calls
 from pps.server import connect, stop
 from tests.acceptance.outage import embedding
@@ -197,7 +195,7 @@ def test_ready_and_health_say_that_an_embedder_is_away_and_when_it_answers_again
             assert failing.keys() == {"outage"}
             assert "embed" in failing["outage"]
             wait_until(lambda: get(served, "/health").status_code == 503)
-            model.mode = "ok"
+            model.mode = "good"
             wait_until(lambda: get(served, "/ready").status_code == 200)
             wait_until(lambda: get(served, "/health").status_code == 200)
 
@@ -239,7 +237,7 @@ async def test_a_request_that_breaks_before_its_answer_is_counted_as_an_error() 
         return None
 
     tallies = RequestTallies([])
-    scope = {"type": "http", "method": "BREW", "path": "/x", "headers": []}
+    scope: dict[str, object] = {"type": "http", "method": "BREW", "path": "/x", "headers": []}
     with pytest.raises(ValueError, match="broken"):
         await RequestLog(broken, tallies)(scope, receive, send)
     assert dict(tallies.requests) == {("OTHER", "none", 500): 1}

@@ -15,7 +15,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types import Request, RequestParams, Result
 from pydantic import ConfigDict
 
-from pps.interfaces.mcp.skills import EXTENSION, shipped_skills
+from pps.interfaces.mcp.offer import SKILLS_EXTENSION, shipped_skills
 from pps.operations.catalog import operations_for
 from tests.integration.interfaces.serving import ERAS, Served
 from tests.waiting import PATIENCE_S
@@ -44,7 +44,7 @@ async def check(client: Client, era: str) -> None:
         capabilities = client.server_capabilities.model_dump(by_alias=True, exclude_none=True)
     else:
         capabilities = (await asked(client, "server/discover"))["capabilities"]
-        assert capabilities["extensions"] == {EXTENSION: {}}
+        assert capabilities["extensions"] == {SKILLS_EXTENSION: {}}
     assert "resources" in capabilities
     [entry] = (await asked(client, "skills/list"))["skills"]
     assert entry["uri"] == URI
@@ -88,7 +88,7 @@ async def test_the_project_tools_have_no_skill_and_nobody_reads_one_without_a_to
         with pytest.raises(MCPError):
             await asked(client, "skills/list")
     async with httpx2.AsyncClient(trust_env=False, timeout=PATIENCE_S) as http:
-        body = {"jsonrpc": "2.0", "id": 1, "method": "skills/list", "params": {}}
+        body: dict[str, object] = {"jsonrpc": "2.0", "id": 1, "method": "skills/list", "params": {}}
         answer = await http.post(f"{served.run.url}/mcp", json=body)
         assert answer.status_code == 401
 
