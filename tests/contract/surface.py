@@ -373,15 +373,12 @@ def _parts_of_memory() -> Iterator[tuple[str, type]]:
 
 def members(kind: type) -> dict[str, str]:
     """Return the public fields, properties and methods of a class, with what each takes and returns."""
-    fields: tuple[dataclasses.Field[Any], ...] = ()
+    found = methods(kind)
     if dataclasses.is_dataclass(kind):
-        fields = dataclasses.fields(kind)
-    found = {
-        field.name: str(field.type) + _default_of(field)
-        for field in fields
-        if not field.name.startswith("_")
-    }
-    return {**methods(kind), **found}
+        for field in dataclasses.fields(kind):
+            if not field.name.startswith("_"):
+                found[field.name] = str(field.type) + _default_of(field)
+    return found
 
 
 def methods(kind: type) -> dict[str, str]:
@@ -391,10 +388,11 @@ def methods(kind: type) -> dict[str, str]:
     for name, value in members:
         if name.startswith("_"):
             continue
+        member: Any = value
         if isinstance(value, property):
             found[name] = f"property: {inspect.get_annotations(value.fget or print).get('return')}"
         elif isinstance(value, staticmethod | classmethod) or inspect.isfunction(value):
-            function = cast("Callable[..., Any]", getattr(cast("Any", value), "__func__", value))
+            function = cast("Callable[..., Any]", getattr(member, "__func__", member))
             prefix = "async " if inspect.iscoroutinefunction(function) else ""
             found[name] = prefix + _signature(function)
             found |= _option_lines(name, function)
