@@ -18,7 +18,7 @@ from pps.config.feature_points import (
 from pps.core.errors import NotFound, PPSError
 from pps.core.feature_parts import Listener, Table, check_feature_name
 from pps.core.log_context import unforeseen
-from pps.entities.feature_switches import FeatureSwitches
+from pps.entities.installation_rows import FeatureSwitches
 
 _log = logging.getLogger(__name__)
 

@@ -45,10 +45,10 @@ from pps.core.kinds import Kinds
 from pps.entities import folder
 from pps.entities.deletions import Deletion
 from pps.entities.folder import Entry
+from pps.entities.installation_rows import RunningTime
 from pps.entities.moves import Place, place_of
 from pps.entities.own import own_settings, set_extractor, set_packs, unusable
 from pps.entities.registry import Created, Registry
-from pps.entities.running_time import RunningTime
 from pps.index.text_damage import TextDamage
 from pps.ingest.redact import Redactor
 from pps.server import spool

@@ -15,8 +15,8 @@ from pps.core.errors import PPSError
 from pps.core.feature_parts import StoredFeature
 from pps.core.footprint import cores
 from pps.core.ids import EntityId
+from pps.entities.installation_rows import RunningTime
 from pps.entities.moves import Moves
-from pps.entities.running_time import RunningTime
 from pps.models.factory import (
     embedder_of,
     make_colbert,

@@ -28,27 +28,25 @@ from pps.core.errors import (
 from pps.core.ids import EntityId, check_actor, check_name, new_group
 from pps.entities import (
     deletions,
-    feature_switches,
     folder,
+    installation_rows,
     memberships,
     moves,
     paths,
     rooms,
     routing,
-    running_time,
     tokens,
 )
 from pps.entities.deletions import UNPUBLISHING_SCHEMA, Deletions, Unpublishing, begin_unpublishing
-from pps.entities.feature_switches import FeatureSwitches
 from pps.entities.folder import Entry
+from pps.entities.installation_rows import FeatureSwitches, RunningTime
 from pps.entities.memberships import Squads
 from pps.entities.moves import Moves, OtherCopy, place_of
 from pps.entities.own import set_store
-from pps.entities.page_sessions import PageSessions
 from pps.entities.rooms import Rooms
 from pps.entities.routing import Refusal, Routers, Routes, Watched
-from pps.entities.running_time import RunningTime
 from pps.entities.small_file import SmallFile
+from pps.entities.tokens import PageSessions
 
 _STORES = ("embedded", "postgresql", "neo4j")
 _SCHEMA = """
@@ -169,7 +167,7 @@ class Registry:
                 "backup, or run "
                 "`pps rebuild --registry`: tokens, routes and watched folders do not come back"
             )
-        schemas = (_SCHEMA, memberships.SCHEMA, running_time.SCHEMA, feature_switches.SCHEMA)
+        schemas = (_SCHEMA, memberships.SCHEMA, installation_rows.SCHEMA)
         more = (rooms.SCHEMA, UNPUBLISHING_SCHEMA, moves.SCHEMA)
         self._file = SmallFile(path, "".join((*schemas, *more)), _CHANGES)
         self._seen: tuple[object, dict[str, Entry]] = (None, {})

@@ -14,10 +14,9 @@ from pps.app import App
 from pps.core.errors import InvalidRequest, PPSError
 from pps.core.values import FactDraft, NodeDraft
 from pps.entities.folder import Entry
-from pps.entities.page_sessions import LINK_S
+from pps.entities.tokens import LINK_S
 from pps.journal.outline import Outline
-from pps.operations.command_line import argument, option, unoffered
-from pps.operations.inputs import Input, Label, Labels, Nothing
+from pps.operations.inputs import Input, Label, Labels, Nothing, argument, option, unoffered
 from pps.operations.installation import InstallationState, outlines_in, state_of, state_words
 from pps.operations.table import (
     ADDS,

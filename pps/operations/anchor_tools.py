@@ -13,9 +13,17 @@ from pps.core.text import counted
 from pps.ingest.anchors import Anchor, AnchorInfo, AnchorVersion, ResyncReport
 from pps.ingest.given_input import Input
 from pps.memory import Memory
-from pps.operations.command_line import argument, unoffered
 from pps.operations.empty_answers import EMPTY
-from pps.operations.inputs import TAG_OPTION, Label, Nothing, Question, Tags, options
+from pps.operations.inputs import (
+    TAG_OPTION,
+    Label,
+    Nothing,
+    Question,
+    Tags,
+    argument,
+    options,
+    unoffered,
+)
 from pps.operations.item_views import day_text, model_time, moment_text, redacted_text, short_line
 from pps.operations.pages import (
     ItemCursor,

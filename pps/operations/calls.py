@@ -534,7 +534,10 @@ class Calls:
         return await forget(self._app, caller.entity or "", operation, request, act)
 
     def _note(self, caller: Caller, name: str, outcome: str, seconds: float) -> None:
-        tally = self.tallies[self._tallied(name), outcome]
+        self._follow_features()
+        # A pack's tools have names of its owner: they are counted together.
+        counted_name = name if name in self._names else PACK_TOOL
+        tally = self.tallies[counted_name, outcome]
         tally.times += 1
         tally.seconds += seconds
         ms = round(seconds * 1000, 1)
@@ -547,11 +550,6 @@ class Calls:
             ms,
             extra={"fields": fields},
         )
-
-    def _tallied(self, name: str) -> str:
-        """Return the name that a call is counted under; a pack's tools have names of its owner."""
-        self._follow_features()
-        return name if name in self._names else PACK_TOOL
 
 
 def _as_of(request: Input) -> str:

@@ -40,7 +40,6 @@ _MODULES = (
     "administration",
     "exchange",
     "maintenance",
-    "feature_tools",
     "pack_files",
 )
 

@@ -22,8 +22,7 @@ from pps.entities.paths import MAX_PATH, outside, real_path
 from pps.entities.routing import MappedFolder
 from pps.ingest.importing.run import Imported, Wanted
 from pps.ingest.indexer import Progress
-from pps.operations.command_line import argument
-from pps.operations.inputs import Input, Label, fields_of
+from pps.operations.inputs import Input, Label, argument, fields_of
 from pps.operations.record_import import (
     SHOWN,
     RecordsImported,

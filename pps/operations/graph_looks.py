@@ -12,9 +12,8 @@ from pps.core.reports import Histogram
 from pps.core.text import counted, one_line
 from pps.ingest.given_input import Moment, Name, described_time
 from pps.memory import Memory
-from pps.operations.command_line import argument, option
 from pps.operations.empty_answers import EMPTY
-from pps.operations.inputs import Input, Label
+from pps.operations.inputs import Input, Label, argument, option
 from pps.operations.item_views import (
     FactLine,
     FactView,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from pps.core.kinds import ANY_KIND, FieldSpec, KindPack, KindSpec, LayerSpec, Lifecycle
+from pps.core.kinds import ANY_KIND, FieldSpec, KindPack, KindSpec, Lifecycle
 from pps.core.record_values import RecordQuery
 from pps.core.text import counted
 from pps.memory import Memory
@@ -138,9 +138,14 @@ def schema_of(packs: tuple[KindPack, ...], counts: Mapping[str, int] | None = No
         if kind.lifecycle
     }
     kinds = tuple(kind for pack in packs for kind in pack.kinds.values())
+    layers: list[LayerView] = []
+    for pack in packs:
+        for layer in pack.layers:
+            names = tuple(kind.name for kind in pack.kinds.values() if kind.layer == layer.name)
+            layers.append(LayerView(layer.name, layer.load, layer.budget_tokens, names))
     return Schema(
         {pack.name: pack.version for pack in packs},
-        tuple(_layer_view(pack, layer) for pack in packs for layer in pack.layers),
+        tuple(layers),
         tuple(_kind(kind, None if counts is None else counts.get(kind.name, 0)) for kind in kinds),
         tuple(_relations(packs)),
         tuple(cycles.values()),
@@ -148,11 +153,6 @@ def schema_of(packs: tuple[KindPack, ...], counts: Mapping[str, int] | None = No
         {rule.actor: rule.deny for pack in packs for rule in pack.authority if rule.deny},
         {tool.name: tool.operation for pack in packs for tool in pack.tools},
     )
-
-
-def _layer_view(pack: KindPack, layer: LayerSpec) -> LayerView:
-    kinds = tuple(kind.name for kind in pack.kinds.values() if kind.layer == layer.name)
-    return LayerView(layer.name, layer.load, layer.budget_tokens, kinds)
 
 
 def _kind(kind: KindSpec, count: int | None) -> KindView:

@@ -17,9 +17,8 @@ from pps.ingest.given_input import Moment, Name, described_time
 from pps.journal.entries import JobState
 from pps.journal.turns import SessionTurns
 from pps.memory import Memory
-from pps.operations.command_line import argument, option
 from pps.operations.empty_answers import EMPTY
-from pps.operations.inputs import Input, Label
+from pps.operations.inputs import Input, Label, argument, option
 from pps.operations.item_views import (
     FactView,
     Later,

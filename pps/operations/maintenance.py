@@ -1,4 +1,4 @@
-"""Looking after memories, for the owner: indexes, jobs, examination, proof."""
+"""Looking after memories, for the owner: indexes, jobs, examination, proof, and features."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Literal
 from pydantic import Field
 
 from pps.app import App
+from pps.app.features import InstalledFeature
 from pps.app.hosting import PublishedState
 from pps.app.moving import MoveReport
 from pps.app.upgrading import UpgradeReport, copy_notes
@@ -26,9 +27,8 @@ from pps.entities.moves import place_of
 from pps.index.indexes import Index
 from pps.ingest.indexer import Progress
 from pps.operations import journal_tools
-from pps.operations.command_line import argument
 from pps.operations.exchange import OfEntity, told
-from pps.operations.inputs import Input, Label, fields_of
+from pps.operations.inputs import Input, Label, Nothing, argument, fields_of
 from pps.operations.journal_tools import ChosenInput, JobPage, JobsInput, jobs_words, retried_words
 from pps.operations.table import ERASES, MAINTENANCE, READS, SETS
 from pps.operations.upkeep import Examined, health_text
@@ -131,7 +131,7 @@ class Verified(Report):
     ok: bool = False  # pyright: ignore[reportIncompatibleMethodOverride]
 
 
-def _upgraded(reports: Sequence[UpgradeReport]) -> str:
+def _upgrades_text(reports: Sequence[UpgradeReport]) -> str:
     return "\n".join(map(_upgrade_line, reports)) or "No entities."
 
 
@@ -332,7 +332,7 @@ async def move(app: App, request: MoveInput, progress: Progress | None) -> MoveR
 
 @MAINTENANCE.operation(
     "Upgrade entities",
-    _upgraded,
+    _upgrades_text,
     SETS,
     items="entities",
     command="upgrade",
@@ -465,3 +465,109 @@ async def verify_isolation(app: App, request: VerifyInput, progress: Progress | 
     report = await with_features(report, app.settings)
     await asyncio.to_thread(last_proof.keep, app.settings.home, _proof(report))
     return Verified(**fields_of(report), ok=report.ok)
+
+
+class FeatureInput(Input):
+    """A feature, by its name."""
+
+    name: Label = Field(
+        description="Name of the feature, from {feature_list}.", json_schema_extra=argument()
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class FeatureLine:
+    """A feature of this installation.
+
+    Attributes:
+        package: The distribution that it comes from; empty for one that is no longer installed.
+        on: Its operations and views are offered.
+        operations: How many it has.
+        commands: Its commands.
+        problem: Why it cannot be used; empty when it can.
+    """
+
+    name: str
+    summary: str
+    package: str
+    on: bool
+    operations: int = 0
+    commands: tuple[str, ...] = ()
+    problem: str = ""
+
+
+def _feature_line(feature: InstalledFeature, *, on: bool) -> FeatureLine:
+    if feature.feature is None:
+        return FeatureLine(feature.name, "", feature.package, on=False, problem=feature.problem)
+    own = feature.feature.operations()
+    commands = tuple(f"pps {operation.command}" for operation in own if operation.command)
+    return FeatureLine(
+        feature.name, feature.feature.summary, feature.package, on, len(own), commands
+    )
+
+
+def _feature_text(line: FeatureLine) -> str:
+    state = "on" if line.on else "off"
+    if line.problem:
+        return f"{line.name}  cannot be used: {line.problem}"
+    if not line.package:
+        return f"{line.name}  {state}, not installed; its data are kept"
+    origin = "" if line.package == "pps" else f", from {line.package}"
+    return f"{line.name}  {state}{origin}, {counted(line.operations, 'operation')}: {line.summary}"
+
+
+def _switched_text(line: FeatureLine) -> str:
+    if line.on:
+        return f"{line.name} is on: {counted(line.operations, 'operation')}."
+    return (
+        f"{line.name} is off: its operations and views are hidden. Its data are kept, and "
+        f"forgetting still reaches them; `pps feature enable {line.name}` brings it back."
+    )
+
+
+@MAINTENANCE.operation(
+    "List the features",
+    lambda lines: "\n".join(map(_feature_text, lines)),
+    READS,
+    items="features",
+    command="feature list",
+    examples=("pps feature list",),
+)
+async def feature_list(app: App, _: Nothing) -> tuple[FeatureLine, ...]:
+    """Returns the installed features, each with its commands, its package, and whether it is on."""
+    features = app.features
+    lines = [
+        _feature_line(feature, on=features.is_on(feature.name)) for feature in features.installed()
+    ]
+    gone = [FeatureLine(name, "", "", on=False) for name in features.absent()]
+    return (*lines, *gone)
+
+
+@MAINTENANCE.operation(
+    "Switch a feature on",
+    _switched_text,
+    SETS,
+    command="feature enable",
+    examples=("pps feature enable squad",),
+)
+async def feature_enable(app: App, request: FeatureInput) -> FeatureLine:
+    """Offers a feature's operations and views again.
+
+    Its listeners continue where they stopped.
+    """
+    return _feature_line(await app.switch_feature(request.name, on=True), on=True)
+
+
+@MAINTENANCE.operation(
+    "Switch a feature off",
+    _switched_text,
+    SETS,
+    command="feature disable",
+    examples=("pps feature disable squad",),
+)
+async def feature_disable(app: App, request: FeatureInput) -> FeatureLine:
+    """Hides a feature's operations and views.
+
+    Its data is kept, and is still forgotten, erased and exported.
+    """
+    return _feature_line(await app.switch_feature(request.name, on=False), on=False)

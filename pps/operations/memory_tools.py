@@ -19,7 +19,6 @@ from pps.core.values import Fact, Receipt, Skipped, Turn
 from pps.ingest.drafts import Extraction, RememberOptions
 from pps.ingest.given_input import FactInput, Input, Moment, Name, NodeInput, described_time
 from pps.memory import Memory
-from pps.operations.command_line import argument, json_file, option, unoffered
 from pps.operations.empty_answers import EMPTY
 from pps.operations.inputs import (
     AT_OPTION,
@@ -30,7 +29,11 @@ from pps.operations.inputs import (
     Names,
     SourcedText,
     Tags,
+    argument,
+    json_file,
+    option,
     options,
+    unoffered,
 )
 from pps.operations.item_views import (
     EpisodeView,

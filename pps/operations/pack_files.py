@@ -19,9 +19,8 @@ from pps.core.kinds import KindPack
 from pps.core.text import counted
 from pps.core.user_files import read_text
 from pps.entities.paths import MAX_PATH
-from pps.operations.command_line import argument
 from pps.operations.exchange import OfEntity
-from pps.operations.inputs import Input, Label, Nothing
+from pps.operations.inputs import Input, Label, Nothing, argument
 from pps.operations.inventory import Schema, diagram, schema_of, schema_words
 from pps.operations.pack_tools import TYPED
 from pps.operations.table import PACKS, READS, SETS, TOOLSETS

@@ -13,8 +13,7 @@ from pps.core.values import Receipt
 from pps.ingest.drafts import RememberOptions
 from pps.ingest.given_input import Input
 from pps.memory import Memory
-from pps.operations.command_line import also
-from pps.operations.inputs import Label, Question
+from pps.operations.inputs import Label, Question, also
 from pps.operations.memory_tools import REMEMBER_WAIT_S, receipt_for_model, receipt_text
 from pps.operations.recall_tools import (
     RecallView,

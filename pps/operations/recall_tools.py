@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from typing import Annotated, Any, Literal, TypeAlias
@@ -28,9 +28,8 @@ from pps.core.values import CHANNELS, ChannelName, Episode, Fact, Node, Turn
 from pps.ingest.given_input import Input, Moment, Name, Tag, described_time
 from pps.journal.filters import ItemFilter
 from pps.memory import Memory
-from pps.operations.command_line import argument, option, unoffered
 from pps.operations.empty_answers import EMPTY
-from pps.operations.inputs import Label, Labels, Question, options
+from pps.operations.inputs import Label, Labels, Question, argument, option, options, unoffered
 from pps.operations.item_views import (
     LINE_LENGTH,
     FactLine,
@@ -302,7 +301,7 @@ def recall_view(recall: Recall) -> RecallView:
         recall.query,
         recall.profile,
         {name: _channel_view(channel) for name, channel in recall.channels.items()},
-        _round_times(recall.took_ms),
+        {name: round(ms, 2) for name, ms in recall.took_ms.items()},
         recall.notes,
     )
 
@@ -402,10 +401,6 @@ def stats_view(stats: SearchStats) -> StatsView:
     return StatsView(stats.total_results, average, stats.token_estimate)
 
 
-def _round_times(times: Mapping[str, float]) -> dict[str, float]:
-    return {name: round(value, 2) for name, value in times.items()}
-
-
 def pack_text(view: PackView) -> str:
     return view.text
 
@@ -440,7 +435,8 @@ def recall_text(view: RecallView, *, explain: bool = False, with_source: bool = 
             lines.append(_channel_heading(name, channel))
             for number, hit in enumerate(hits, 1):
                 lines.append(f"  {number}. {hit_text(hit, with_source=with_source)}")
-                lines.extend(_explanation_lines(hit) if explain else ())
+                if explain:
+                    lines.append(f"     {_explanation(hit)}")
                 lines.extend(f"     {fact_line(fact)}" for fact in hit.relationships or ())
             if len(hits) < len(channel.hits):
                 lines.append(f"  … and {len(channel.hits) - len(hits)} more, farther away")
@@ -482,12 +478,11 @@ def hit_text(hit: HitView, *, with_source: bool = False) -> str:
     return f"{title}{who}{short_line(text)}{when}{successor}{from_center} [{hit.id}]"
 
 
-def _explanation_lines(hit: HitView) -> Sequence[str]:
-    """Return a line with a hit's score, its rank in each perspective and what each gave it."""
+def _explanation(hit: HitView) -> str:
+    """Return a hit's score, its rank in each perspective and the share of each in the score."""
     ranks = ", ".join(f"{name} #{rank}" for name, rank in hit.ranks.items())
     signals = ", ".join(f"{name} {value:.3f}" for name, value in (hit.signals or {}).items())
-    parts = [f"score {hit.score:.4f}", *filter(None, (ranks, signals))]
-    return [f"     {'; '.join(parts)}"]
+    return "; ".join([f"score {hit.score:.4f}", *filter(None, (ranks, signals))])
 
 
 def why_text(value: Why) -> str:

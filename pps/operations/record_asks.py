@@ -11,8 +11,7 @@ from pydantic import Field, JsonValue, StringConstraints
 from pps.core.record_values import Record, Relation
 from pps.core.text import counted
 from pps.memory import Memory
-from pps.operations.command_line import argument, json_text, option
-from pps.operations.inputs import Input, Label, Labels, options
+from pps.operations.inputs import Input, Label, Labels, argument, json_text, option, options
 from pps.operations.item_views import FactView, NodeView, fact_view, node_view
 from pps.operations.pages import as_json, fitting, json_size, with_next_page
 from pps.operations.table import READS, RECORDS, ModelView

@@ -16,8 +16,17 @@ from pps.core.reports import IndexStatus
 from pps.core.text import counted
 from pps.ingest.drift import DriftReport
 from pps.memory import Memory
-from pps.operations.command_line import also, argument, option
-from pps.operations.inputs import Input, Label, Nothing, Question, Title, options
+from pps.operations.inputs import (
+    Input,
+    Label,
+    Nothing,
+    Question,
+    Title,
+    also,
+    argument,
+    option,
+    options,
+)
 from pps.operations.recall_tools import StatsView, stats_view
 from pps.operations.table import READS, RECORDS, UPKEEP
 from pps.records.finding import FoundRecord, RecordSearch
@@ -172,9 +181,10 @@ def _hits(value: RecordHits) -> str:
     lines: list[str] = []
     for result in value.results:
         weak = "  (weak)" if result.weak else ""
+        steps = [f"{step.relation} “{step.name}”" for step in result.path or ()]
+        way = f"  (from the anchor: {', then '.join(steps)})" if steps else ""
         lines.append(
-            f"{result.score:.2f}  {result.id[:8]}  {result.type:<12} "
-            f"{result.title}{weak}{_way(result)}"
+            f"{result.score:.2f}  {result.id[:8]}  {result.type:<12} {result.title}{weak}{way}"
         )
         lines += [
             f"      {it.names[0]} -{it.type}-> {it.names[1]}" for it in result.relationships or ()
@@ -182,11 +192,6 @@ def _hits(value: RecordHits) -> str:
     return "\n".join(
         [*(lines or [f"Nothing reaches a cosine of {value.min_similarity:.2f}."]), *value.notes]
     )
-
-
-def _way(record_hit: RecordHit) -> str:
-    ways = [f"{step.relation} “{step.name}”" for step in record_hit.path or ()]
-    return f"  (from the anchor: {', then '.join(ways)})" if ways else ""
 
 
 def _status(value: IndexStatus) -> str:

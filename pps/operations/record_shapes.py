@@ -16,10 +16,19 @@ from pps.core.text import counted, first_line
 from pps.core.time import iso
 from pps.core.values import JSON
 from pps.ingest.given_input import Input, Moment, Name, Tag, described_time
-from pps.operations.command_line import argument, json_file, json_text, option, unoffered
 from pps.operations.empty_answers import EMPTY
 from pps.operations.forgetting import ForgetInput
-from pps.operations.inputs import Ids, Names, Title, fields_of
+from pps.operations.inputs import (
+    Ids,
+    Names,
+    Title,
+    argument,
+    fields_of,
+    json_file,
+    json_text,
+    option,
+    unoffered,
+)
 from pps.operations.item_views import value_text
 from pps.operations.pages import FOLLOWING, PAGE_CHARACTERS, as_json, fitting, json_size
 from pps.operations.table import ModelView

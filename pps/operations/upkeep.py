@@ -29,9 +29,8 @@ from pps.ingest.given_input import Input, Moment, described_time
 from pps.ingest.indexer import Progress
 from pps.journal.usage import KEPT_D
 from pps.memory import Memory
-from pps.operations.command_line import argument, option
 from pps.operations.empty_answers import EMPTY
-from pps.operations.inputs import Label, Nothing
+from pps.operations.inputs import Label, Nothing, argument, option
 from pps.operations.item_views import day_text, moment_text
 from pps.operations.pages import FOLLOWING, PAGE_CHARACTERS, as_json, fitting, json_size
 from pps.operations.table import READS, SETS, UPKEEP, ModelView

@@ -406,7 +406,7 @@ class _Child:
         if self.log.exists() and self.log.stat().st_size > _LOG_BYTES:
             self.log.replace(self.log.with_suffix(".log.1"))
         self._pid = self._spawn(home)
-        threading.Thread(target=self._reap, daemon=True).start()
+        threading.Thread(target=self._wait_for_end, daemon=True).start()
 
     def _spawn(self, home: Path) -> int:
         flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND
@@ -426,7 +426,7 @@ class _Child:
         except OSError as error:
             raise StoreError(f"the server could not be started ({error.strerror})") from None
 
-    def _reap(self) -> None:
+    def _wait_for_end(self) -> None:
         os.waitpid(self._pid, 0)
         self.ended.set()
 

@@ -17,7 +17,7 @@ from pps.core.record_values import Record
 from pps.core.sql import Connection
 from pps.core.time import RunningMark, now
 from pps.core.values import FactDraft, NodeDraft
-from pps.entities.running_time import RunningTime
+from pps.entities.installation_rows import RunningTime
 from pps.journal.bin_rows import ERASE_AFTER_S
 from pps.journal.postgresql import tables_of
 from pps.models.hash import HashEmbedder
@@ -73,11 +73,12 @@ async def test_what_is_restored_is_what_went_and_no_model_is_asked_for_it(
         before = await everything(ana)
     asked: list[str] = []
     embed = HashEmbedder.embed_passages
-    monkeypatch.setattr(
-        HashEmbedder,
-        "embed_passages",
-        lambda self, texts: asked.extend(texts) or embed(self, texts),
-    )
+
+    def noting_embed(self: HashEmbedder, texts: Sequence[str]) -> object:
+        asked.extend(texts)
+        return embed(self, texts)
+
+    monkeypatch.setattr(HashEmbedder, "embed_passages", noting_embed)
     for ids in ([turn], [goal.id, "bread"], [task.turn, turn]):
         async with app.memory("ana") as ana:
             gone = await ana.forget(ids, dry_run=False, soft=True, why="Moot.")

@@ -8,7 +8,7 @@ from pydantic import Field
 
 from pps.ingest.given_input import Day, Input
 from pps.memory import Memory
-from pps.operations.command_line import option
+from pps.operations.inputs import option
 from pps.operations.session_start import workload_words
 from pps.operations.table import READS, RECORDS
 from pps.records.workload import Workload

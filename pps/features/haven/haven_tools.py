@@ -6,7 +6,7 @@ import asyncio
 from dataclasses import dataclass, field
 
 from pps.app import App
-from pps.entities.page_sessions import LINK_S
+from pps.entities.tokens import LINK_S
 from pps.operations.administration import Revoked, address
 from pps.operations.inputs import Nothing
 from pps.operations.table import ADDS, OWNERS_REGISTRY, SETS

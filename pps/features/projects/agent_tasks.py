@@ -22,8 +22,7 @@ from pps.features.projects.projects import Projects
 from pps.ingest.given_input import Input, Name
 from pps.ingest.indexer import Progress
 from pps.ingest.redact import Redactor
-from pps.operations.command_line import argument, option
-from pps.operations.inputs import Content, Id, Ids, Label
+from pps.operations.inputs import Content, Id, Ids, Label, argument, option
 from pps.operations.table import ADDS, PROJECTS, READS, SETS, TASKS
 
 MAX_WAIT_S = 60

@@ -13,9 +13,8 @@ from pps.app import App
 from pps.entities.paths import MAX_PATH
 from pps.entities.routing import MAX_LABEL, RouterEntry
 from pps.operations.administration import address
-from pps.operations.command_line import argument, option
 from pps.operations.exchange import FolderView, folder_view
-from pps.operations.inputs import Input, Label, Nothing
+from pps.operations.inputs import Input, Label, Nothing, argument, option
 from pps.operations.table import ADDS, OWNERS_REGISTRY, READS, SETS, WITHDRAWS
 
 

@@ -21,8 +21,7 @@ from pps.features.projects.projects import Vault
 from pps.graph.traverse import MAX_HOPS
 from pps.ingest.given_input import Input, Moment, Name, Tag, described_time
 from pps.journal.filters import ItemFilter
-from pps.operations.command_line import also, argument
-from pps.operations.inputs import Content, Labels, Question, Tags, Title
+from pps.operations.inputs import Content, Labels, Question, Tags, Title, also, argument
 from pps.operations.memory_tools import GetInput
 from pps.operations.titled_texts import AddEventInput, AppendInput, UpdateInput
 

@@ -21,9 +21,8 @@ from pps.features.squad.openclaw_files import Taken, take_in
 from pps.features.squad.sharing import WithdrawnRecord
 from pps.features.squad.squad_members import introduce
 from pps.operations.administration import Deleted
-from pps.operations.command_line import argument, option
 from pps.operations.exchange import LocalPath
-from pps.operations.inputs import Input, Label, Nothing
+from pps.operations.inputs import Input, Label, Nothing, argument, option
 from pps.operations.pages import NOTHING_CHANGED
 from pps.operations.table import ADDS, ERASES, OWNERS_REGISTRY, READS, REGISTRY, SETS
 

@@ -18,8 +18,7 @@ from pps.features.squad.roots import confidence_of
 from pps.features.squad.sharing import WithdrawnRecord
 from pps.ingest.given_input import Name, Tag
 from pps.journal.pool_rows import PoolRecord
-from pps.operations.command_line import also
-from pps.operations.inputs import Input, Label, Labels, Names, Nothing, options
+from pps.operations.inputs import Input, Label, Labels, Names, Nothing, also, options
 from pps.operations.table import ADDS, ERASES, SETS, SQUAD
 from pps.records.saving import RelationGiven
 

@@ -205,7 +205,7 @@ def serve_projects(home: Path, roots: Sequence[str]) -> None:
     Raises:
         InvalidRequest: A root is not an absolute path, or there are too many.
     """
-    from pps.entities.feature_switches import any_switched_off  # imports SQLite
+    from pps.entities.installation_rows import any_switched_off  # imports SQLite
     from pps.entities.routing import owner
 
     identity = ",".join(quote(root) for root in owner(roots).roots)
@@ -554,7 +554,7 @@ def packaged_tools(
 def _features_differ(home: Path) -> bool:
     """Tell whether the enabled features differ from those of the packaged tools."""
     from pps.config.feature_points import other_feature_points
-    from pps.entities.feature_switches import any_switched_off  # imports SQLite
+    from pps.entities.installation_rows import any_switched_off  # imports SQLite
 
     return bool(other_feature_points()) or any_switched_off(home)
 

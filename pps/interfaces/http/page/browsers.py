@@ -20,8 +20,8 @@ from starlette.responses import Response
 from pps.app import App
 from pps.core.errors import InvalidRequest
 from pps.core.ids import EntityId
-from pps.entities.page_sessions import SESSION_S
 from pps.entities.registry import Registry
+from pps.entities.tokens import SESSION_S
 from pps.interfaces.http.problems import Forbidden, Refused
 from pps.operations.calls import Caller
 
