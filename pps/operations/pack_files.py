@@ -120,10 +120,6 @@ def _shown(value: KindPackView) -> str:
     return f"{head}\n{schema_words(value.schema)}"
 
 
-def _enabled(value: EnabledPacks) -> str:
-    return f"{value.entity} has {', '.join(value.packs) or 'no pack'}."
-
-
 def _checked(value: CheckedPack) -> str:
     if not value.ok:
         return "\n".join([*map(str, value.mistakes), counted(len(value.mistakes), "mistake")])
@@ -225,7 +221,7 @@ async def pack_show(app: App, request: PackInput) -> KindPackView:
 
 @PACKS.operation(
     "Give an entity a pack of kinds",
-    _enabled,
+    lambda enabled: f"{enabled.entity} has {', '.join(enabled.packs) or 'no pack'}.",
     SETS,
     command="pack enable",
     examples=("pps pack enable ana constitution",),

@@ -11,13 +11,15 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter
 
 from pps.core.errors import InvalidRequest
 from pps.core.model_text import escape_all
 from pps.core.values import JSON
+
+Value = TypeVar("Value")
 
 PAGE_CHARACTERS = 20_000
 """Most characters of a page: some 6,000 tokens of English and 20,000 of Chinese.
@@ -43,9 +45,15 @@ def with_next_page(text: str, cursor: str | None) -> str:
     return f"{text}\nMore: cursor={cursor}" if cursor else text
 
 
+@lru_cache
+def adapter(kind: type[Value]) -> TypeAdapter[Value]:
+    """Return the adapter of a type, made once: what turns its values into JSON."""
+    return TypeAdapter(kind)
+
+
 def as_json(view: object) -> Any:
     """Return a dataclass as JSON data, without the fields that are None."""
-    return _adapter(type(view)).dump_python(view, mode="json", exclude_none=True)
+    return adapter(type(view)).dump_python(view, mode="json", exclude_none=True)
 
 
 def json_size(value: JSON) -> int:
@@ -236,8 +244,3 @@ def version_cursor(cursor: str) -> tuple[int, int] | None:
 def digest(id_: str, text: str) -> str:
     """Return what tells an item's text from another, and from what it was before."""
     return hashlib.sha256(f"{id_}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()[:12]
-
-
-@lru_cache
-def _adapter(kind: type) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)

@@ -10,7 +10,7 @@ import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, tzinfo
-from functools import lru_cache, partial
+from functools import partial
 from types import ModuleType
 from typing import (
     TYPE_CHECKING,
@@ -24,7 +24,7 @@ from typing import (
     get_type_hints,
 )
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import ValidationError
 
 from pps.config import problems
 from pps.config.zones import zone_name
@@ -39,7 +39,7 @@ from pps.core.values import JSON
 from pps.ingest.given_input import ZONE
 from pps.operations.inputs import Input
 from pps.operations.local_times import on_clock
-from pps.operations.pages import as_json, with_next_page
+from pps.operations.pages import adapter, as_json, with_next_page
 from pps.operations.references import for_tools
 
 if TYPE_CHECKING:
@@ -295,7 +295,7 @@ class Operation(Generic[Subject, In, Out]):
 
     def shown(self, value: Out, zone: tzinfo = UTC) -> Answer:
         """Return an output as data without fields that do not apply, and as text in a zone."""
-        data = _adapter(self.output).dump_python(value, mode="json", exclude_none=True)
+        data = adapter(self.output).dump_python(value, mode="json", exclude_none=True)
         return Answer(
             {self.items: data} if self.items else cast("dict[str, JSON]", data),
             self.words(on_clock(value, zone)),
@@ -308,7 +308,7 @@ class Operation(Generic[Subject, In, Out]):
 
     def output_schema(self, refs: str = "#/$defs/{model}") -> dict[str, Any]:
         """Return the JSON schema of the answer's data."""
-        schema = plain(_adapter(self.output).json_schema(ref_template=refs), nulls=True)
+        schema = plain(adapter(self.output).json_schema(ref_template=refs), nulls=True)
         if self.items:
             defs = {"$defs": schema.pop("$defs")} if "$defs" in schema else {}
             schema = {
@@ -446,11 +446,6 @@ def plain(schema: Any, *, nulls: bool = False) -> Any:
             else:
                 plain_schema[key] = value if key in ("default", "enum", "const") else inner(value)
     return plain_schema
-
-
-@lru_cache
-def _adapter(output: type[Out]) -> TypeAdapter[Out]:
-    return TypeAdapter(output)
 
 
 def _unheard(stage: str, done: int, total: int) -> None:

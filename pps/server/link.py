@@ -288,7 +288,7 @@ def connect(home: Path, *, start: bool = True) -> Link:
 
 def find(home: Path) -> Link | None:
     """Return a link to the server that is running now, unless it is older than this program."""
-    run = _running(home)
+    run = running(home)
     if run is None:
         return None
     link = Link(run)
@@ -351,7 +351,7 @@ def _is_of(text: str, digest: str) -> bool:
 
 def stop(home: Path) -> RunFile | None:
     """Ask the running server to finish, and wait until it has let go of the files. Blocks."""
-    run = _running(home)
+    run = running(home)
     if run is not None:
         try:
             Link(run).stop()
@@ -361,8 +361,8 @@ def stop(home: Path) -> RunFile | None:
     return run
 
 
-def _running(home: Path) -> RunFile | None:
-    """Return the run file of a live server.
+def running(home: Path) -> RunFile | None:
+    """Return the run file of a live server, None where none is.
 
     A killed one leaves its file, and its port to others.
     """

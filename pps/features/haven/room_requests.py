@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Annotated, Any, Literal, cast
 
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints, ValidationError
@@ -29,15 +29,21 @@ Person = Annotated[str, StringConstraints(max_length=MAX_PERSON)]
 
 
 class _PageRequest(BaseModel):
+    """What a frame of a page asks for; ``run`` carries it out for the viewer."""
+
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
-
-class _OfRoomRequest(_PageRequest):
-    room: RoomId
+    async def run(self, talk: Talk, viewer: Viewer) -> JSON:
+        raise NotImplementedError
 
 
 class RoomsRequest(_PageRequest):
     """List the rooms and entities that the viewer may see."""
+
+    async def run(self, talk: Talk, viewer: Viewer) -> JSON:
+        rooms: list[JSON] = [*await talk.rooms(viewer)]
+        entities: list[JSON] = [*await talk.entities(viewer)]
+        return {"rooms": rooms, "entities": entities, "is_owner": viewer.entity is None}
 
 
 class CreateRequest(_PageRequest):
@@ -47,6 +53,13 @@ class CreateRequest(_PageRequest):
     person: Person | None = None
     entities: Names
 
+    async def run(self, talk: Talk, viewer: Viewer) -> JSON:
+        return await talk.create(viewer, self.title, self.person, self.entities)
+
+
+class _OfRoomRequest(_PageRequest):
+    room: RoomId
+
 
 class DescribeRequest(_OfRoomRequest):
     """Change a room's title, its person's name, or whether it is off the record."""
@@ -55,12 +68,28 @@ class DescribeRequest(_OfRoomRequest):
     person: Person | None = None
     off_record: bool | None = None
 
+    async def run(self, talk: Talk, viewer: Viewer) -> JSON:
+        return await talk.describe(
+            viewer, self.room, title=self.title, person=self.person, off_record=self.off_record
+        )
+
 
 class PresenceRequest(_OfRoomRequest):
     """Let an entity join or leave, send it out or call it in."""
 
     entity: EntityName
     change: Literal["joined", "sent_out", "called_in", "left"]
+
+    async def run(self, talk: Talk, viewer: Viewer) -> JSON:
+        return await talk.change(viewer, self.room, self.entity, self.change)
+
+
+class DeleteRequest(_OfRoomRequest):
+    """Delete a room."""
+
+    async def run(self, talk: Talk, viewer: Viewer) -> JSON:
+        await talk.delete(viewer, self.room)
+        return {}
 
 
 class SayRequest(_OfRoomRequest):
@@ -71,6 +100,11 @@ class SayRequest(_OfRoomRequest):
     to: Names = []
     off_record: bool = False
 
+    async def run(self, talk: Talk, viewer: Viewer) -> JSON:
+        return await talk.say(
+            viewer, self.room, self.message, self.text, to=self.to, off_record=self.off_record
+        )
+
 
 class AskRequest(_OfRoomRequest):
     """Let entities answer an existing message."""
@@ -78,36 +112,67 @@ class AskRequest(_OfRoomRequest):
     message: MessageId
     to: Names = []
 
+    async def run(self, talk: Talk, viewer: Viewer) -> JSON:
+        await talk.ask(viewer, self.room, self.message, self.to)
+        return {}
 
-class OfMessageRequest(_OfRoomRequest):
-    """A request about a message of a room."""
 
+class StopRequest(_OfRoomRequest):
+    """End the answers of a room."""
+
+    async def run(self, talk: Talk, viewer: Viewer) -> JSON:
+        await talk.stop(viewer, self.room)
+        return {}
+
+
+class _OfMessageRequest(_OfRoomRequest):
     message: MessageId
 
 
-class EditRequest(OfMessageRequest):
+class AgainRequest(_OfMessageRequest):
+    """Let the author of an answer answer once more."""
+
+    async def run(self, talk: Talk, viewer: Viewer) -> JSON:
+        await talk.again(viewer, self.room, self.message)
+        return {}
+
+
+class EditRequest(_OfMessageRequest):
     """Replace the person's last message with a new one."""
 
     new: MessageId
     text: Text
 
+    async def run(self, talk: Talk, viewer: Viewer) -> JSON:
+        return await talk.edit(viewer, self.room, self.message, self.new, self.text)
 
-class ForgetRequest(OfMessageRequest):
+
+class ForgetRequest(_OfMessageRequest):
     """Forget a message in the memories of some entities."""
 
     entities: Names
 
+    async def run(self, talk: Talk, viewer: Viewer) -> JSON:
+        return await talk.forget(viewer, self.room, self.message, self.entities)
 
-class RestoreRequest(OfMessageRequest):
+
+class RestoreRequest(_OfMessageRequest):
     """Restore a forgotten message; ``restorable`` is that of ``forget``'s answer: name → id."""
 
     restorable: Annotated[dict[EntityName, RestorableId], Field(max_length=MOST_MEMBERS)]
+
+    async def run(self, talk: Talk, viewer: Viewer) -> JSON:
+        await talk.restore(viewer, self.room, self.message, self.restorable)
+        return {}
 
 
 class EarlierRequest(_OfRoomRequest):
     """Read the messages before a place."""
 
     before: Annotated[int, Field(ge=1)]
+
+    async def run(self, talk: Talk, viewer: Viewer) -> JSON:
+        return await talk.earlier(viewer, self.room, self.before)
 
 
 class HandOverRequest(_OfRoomRequest):
@@ -116,110 +181,37 @@ class HandOverRequest(_OfRoomRequest):
     entity: EntityName
     messages: Annotated[list[MessageId], Field(max_length=1_000)] | None = None
 
-
-Handler = Callable[[Talk, Viewer, Any], Awaitable[JSON]]
-
-
-async def _rooms(talk: Talk, viewer: Viewer, _: RoomsRequest) -> JSON:
-    rooms: list[JSON] = [*await talk.rooms(viewer)]
-    entities: list[JSON] = [*await talk.entities(viewer)]
-    return {"rooms": rooms, "entities": entities, "is_owner": viewer.entity is None}
+    async def run(self, talk: Talk, viewer: Viewer) -> JSON:
+        count = await talk.hand_over(viewer, self.room, self.entity, self.messages)
+        return {"handed_over": count}
 
 
-async def _create(talk: Talk, viewer: Viewer, request: CreateRequest) -> JSON:
-    return await talk.create(viewer, request.title, request.person, request.entities)
+class GivenRequest(_OfMessageRequest):
+    """Read the items of memory that the author of an answer was given."""
+
+    async def run(self, talk: Talk, viewer: Viewer) -> JSON:
+        lines: list[JSON] = [*await talk.given(viewer, self.room, self.message)]
+        return {"lines": lines}
 
 
-async def _describe(talk: Talk, viewer: Viewer, request: DescribeRequest) -> JSON:
-    return await talk.describe(
-        viewer,
-        request.room,
-        title=request.title,
-        person=request.person,
-        off_record=request.off_record,
-    )
-
-
-async def _presence(talk: Talk, viewer: Viewer, request: PresenceRequest) -> JSON:
-    return await talk.change(viewer, request.room, request.entity, request.change)
-
-
-async def _delete(talk: Talk, viewer: Viewer, request: _OfRoomRequest) -> JSON:
-    await talk.delete(viewer, request.room)
-    return {}
-
-
-async def _say(talk: Talk, viewer: Viewer, request: SayRequest) -> JSON:
-    return await talk.say(
-        viewer,
-        request.room,
-        request.message,
-        request.text,
-        to=request.to,
-        off_record=request.off_record,
-    )
-
-
-async def _ask(talk: Talk, viewer: Viewer, request: AskRequest) -> JSON:
-    await talk.ask(viewer, request.room, request.message, request.to)
-    return {}
-
-
-async def _stop(talk: Talk, viewer: Viewer, request: _OfRoomRequest) -> JSON:
-    await talk.stop(viewer, request.room)
-    return {}
-
-
-async def _again(talk: Talk, viewer: Viewer, request: OfMessageRequest) -> JSON:
-    await talk.again(viewer, request.room, request.message)
-    return {}
-
-
-async def _edit(talk: Talk, viewer: Viewer, request: EditRequest) -> JSON:
-    return await talk.edit(viewer, request.room, request.message, request.new, request.text)
-
-
-async def _forget(talk: Talk, viewer: Viewer, request: ForgetRequest) -> JSON:
-    return await talk.forget(viewer, request.room, request.message, request.entities)
-
-
-async def _restore(talk: Talk, viewer: Viewer, request: RestoreRequest) -> JSON:
-    await talk.restore(viewer, request.room, request.message, request.restorable)
-    return {}
-
-
-async def _hand_over(talk: Talk, viewer: Viewer, request: HandOverRequest) -> JSON:
-    count = await talk.hand_over(viewer, request.room, request.entity, request.messages)
-    return {"handed_over": count}
-
-
-async def _given(talk: Talk, viewer: Viewer, request: OfMessageRequest) -> JSON:
-    lines: list[JSON] = [*await talk.given(viewer, request.room, request.message)]
-    return {"lines": lines}
-
-
-async def _earlier(talk: Talk, viewer: Viewer, request: EarlierRequest) -> JSON:
-    return await talk.earlier(viewer, request.room, request.before)
-
-
-REQUESTS: Mapping[str, tuple[type[_PageRequest], Handler]] = {
-    "rooms": (RoomsRequest, _rooms),
-    "create": (CreateRequest, _create),
-    "describe": (DescribeRequest, _describe),
-    "presence": (PresenceRequest, _presence),
-    "delete": (_OfRoomRequest, _delete),
-    "say": (SayRequest, _say),
-    "ask": (AskRequest, _ask),
-    "stop": (_OfRoomRequest, _stop),
-    "again": (OfMessageRequest, _again),
-    "edit": (EditRequest, _edit),
-    "forget": (ForgetRequest, _forget),
-    "restore": (RestoreRequest, _restore),
-    "earlier": (EarlierRequest, _earlier),
-    "hand_over": (HandOverRequest, _hand_over),
-    "given": (OfMessageRequest, _given),
+REQUESTS: Mapping[str, type[_PageRequest]] = {
+    "rooms": RoomsRequest,
+    "create": CreateRequest,
+    "describe": DescribeRequest,
+    "presence": PresenceRequest,
+    "delete": DeleteRequest,
+    "say": SayRequest,
+    "ask": AskRequest,
+    "stop": StopRequest,
+    "again": AgainRequest,
+    "edit": EditRequest,
+    "forget": ForgetRequest,
+    "restore": RestoreRequest,
+    "earlier": EarlierRequest,
+    "hand_over": HandOverRequest,
+    "given": GivenRequest,
 }
-"""Value of a frame's ``do`` → model of its other fields, and the function that carries it out."""
+"""Value of a frame's ``do`` → the model of its other fields."""
 
 
 class ViewedRooms:
@@ -271,14 +263,13 @@ async def carry_out(talk: Talk, viewer: Viewer, do: str, fields: Mapping[str, JS
             bounds.
         PPSError: An error of ``Talk``.
     """
-    entry = REQUESTS.get(do)
-    if entry is None:
+    model = REQUESTS.get(do)
+    if model is None:
         raise InvalidRequest("do", f"must be one of {', '.join(sorted(REQUESTS))}")
-    model, handle = entry
     try:
         request = model.model_validate(dict(fields))
     except ValidationError as error:
         first = cast("dict[str, Any]", error.errors(include_url=False, include_input=False)[0])
         field = ".".join(str(part) for part in first["loc"]) or "frame"
         raise InvalidRequest(field, str(first["msg"])) from None
-    return await handle(talk, viewer, request)
+    return await request.run(talk, viewer)

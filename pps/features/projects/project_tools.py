@@ -95,7 +95,7 @@ async def search_nodes(projects: Projects, request: shapes.SearchNodesInput) -> 
             limit=min(request.limit + 1, _MOST),
             center=request.anchor_node_id,
             filters=request.filters.filters(),
-            weights=_weights(request.weights),
+            weights=request.weights.model_dump(exclude_none=True),
         )
         texts = await memory.records.texts([hit.id for hit in recalled.channels["nodes"].hits])
     channel = recalled.channels["nodes"]
@@ -269,10 +269,6 @@ def _left_out(node: shapes.GraphNode, receipt: EventReceipt) -> Sequence[Skipped
             )
         ]
     return receipt.skipped if receipt.state == "done" else ()
-
-
-def _weights(weights: shapes.SignalWeights) -> dict[str, float]:
-    return {name: value for name, value in weights.model_dump().items() if value is not None}
 
 
 def _named(signals: Mapping[str, float]) -> dict[str, float]:

@@ -454,7 +454,10 @@ def fold_copies(lines: Sequence[KnowledgeLine]) -> list[KnowledgeLine]:
 def _near_copies(first: KnowledgeLine, second: KnowledgeLine) -> bool:
     if first.record.kind != second.record.kind or first.opposed or second.opposed:
         return False
-    shorter, longer = sorted((_words(first.record), _words(second.record)), key=len)
+    words: list[list[str]] = [
+        _WORD.findall(fold(line.record.summary or line.record.title)) for line in (first, second)
+    ]
+    shorter, longer = sorted(words, key=len)
     if len(shorter) < _FEWEST_COMPARED_WORDS and (
         fold(first.record.title) != fold(second.record.title)
     ):
@@ -464,10 +467,6 @@ def _near_copies(first: KnowledgeLine, second: KnowledgeLine) -> bool:
     rest = iter(longer)  # `in` consumes it, so the words must come in the same order
     in_order = all(word in rest for word in shorter)
     return in_order and len(set(shorter)) >= NEAR_COPY * len(set(longer))
-
-
-def _words(record: Record) -> list[str]:
-    return _WORD.findall(fold(record.summary or record.title))
 
 
 def _decisive_words(words: set[str]) -> set[str]:

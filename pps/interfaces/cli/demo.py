@@ -128,7 +128,7 @@ async def demonstrate(settings: Settings, console: Console) -> None:
             say(f"\n{title}", "bold")
             for line in lines:
                 say(f"   {line}")
-    say(_next())
+    say(_NEXT.format(pps=this_pps(), own=_own_pps()))
 
 
 def _refuse_existing(app: App) -> None:
@@ -291,11 +291,6 @@ async def _year(app: App) -> tuple[str, list[str]]:
         f"The week {full}",
         *[_short(line) for line in why.text.splitlines()][:2],
     ]
-
-
-def _next() -> str:
-    """Return the commands to type next, for the demonstration's folder and the reader's own."""
-    return _NEXT.format(pps=this_pps(), own=_own_pps())
 
 
 def this_pps() -> str:

@@ -13,9 +13,8 @@ from pathlib import Path
 from typing import Any, cast
 
 from pps.core.errors import StoreUnavailable
-from pps.core.file_lock import is_held
-from pps.server import RunFile, connect, runfile
-from pps.server.link import OwnerConnection, error_from
+from pps.server import RunFile, connect
+from pps.server.link import OwnerConnection, error_from, running
 
 _PROOF_S = 5.0
 _CALL_S = 300.0
@@ -123,7 +122,7 @@ class Upstream:
             UnknownEntity: The entity is not there, or archived.
             CallCancelled: The client gave the call up.
         """
-        run = self._running()
+        run = running(self._home)
         for is_last in (False, True):
             if run is None or is_last:
                 run = connect(self._home).run
@@ -132,14 +131,6 @@ class Upstream:
             except _NotReached:
                 continue
         raise StoreUnavailable("the server cannot be reached; `pps doctor` says why")
-
-    def _running(self) -> RunFile | None:
-        """Return where the server is.
-
-        None when there is none, or only what a killed one left behind.
-        """
-        run = runfile.read(self._home)
-        return run if run and is_held(runfile.lock_file(self._home)) else None
 
     def _exchange(
         self, run: RunFile, method: str, params: dict[str, Any], call: Call, notify: Notify
