@@ -6,22 +6,17 @@ Withdrawing a copy also withdraws the records that rest on it alone.
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Generic, TypeVar
 
 from pps.core.errors import InvalidRequest, NotFound
 from pps.core.record_values import Record, Transition
-from pps.core.reports import ShownItem
-from pps.core.text import one_line
 from pps.core.trust import Trust, lowest
 from pps.core.values import JSON
 from pps.features.squad.desk import Desk, settle
 from pps.features.squad.gate import CLOSED, Action, advance, deliveries
 from pps.features.squad.roots import PRIVATE, confidence_of, grounds, rests_on_private
 from pps.features.squad.squad_members import agent_id, created
-from pps.ingest.mentions import SHOWN_CHARACTERS, NamePattern
 from pps.journal.pool_rows import (
     OPPOSING,
     SUPPORTING,
@@ -48,7 +43,6 @@ Until it is approved, only reviewers and its author read it.
 _REVISABLE = ("proposed", "needs_revision")
 GUARDED = frozenset(("Belief", "ProcessInsight", "ProcessPattern", PROPOSAL))
 """Kinds that guide the squad: if they come from tool output or the web, they need a reviewer."""
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -429,86 +423,6 @@ async def withdraw_by_reviewer(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class CopiesForgotten(Generic[T]):
-    """The effect of forgetting on a member's copies in the pool.
-
-    Attributes:
-        answer: The result of forgetting itself.
-        copies: Ids of the copies that are withdrawn (or would be, or stay with ``keep``).
-        mentioning: Copies that the member may read, its own or others', and that still contain a
-            forgotten name.
-    """
-
-    answer: T
-    copies: tuple[str, ...]
-    mentioning: tuple[ShownItem, ...] = ()
-
-
-async def forgetting(
-    desk: Desk,
-    ids: Sequence[str],
-    act: Callable[[bool], Awaitable[T]],
-    *,
-    keep: bool,
-    dry_run: bool,
-    take_mentions: bool = False,
-) -> CopiesForgotten[T]:
-    """Forget something in a member's memory, and withdraw its copies from the pool.
-
-    Copies are withdrawn first, so that a crash leaves none behind. If ``act`` refuses, nothing is
-    changed.
-
-    Args:
-        desk: The member's.
-        ids: Ids of what is forgotten.
-        act: Forgets in the member's own memory; takes whether it is a dry run.
-        keep: Leave the copies in the pool.
-        dry_run: Change nothing.
-        take_mentions: Also withdraw the member's other copies that contain a forgotten name.
-    """
-    copies = await _copies_of(desk, ids)
-    mentioning = await _copies_naming(desk, await desk.memory.forgetting.names(ids))
-    mentioning = {id_: item for id_, item in mentioning.items() if id_ not in copies}
-    if take_mentions and not keep:
-        async with desk.pool() as pool:
-            mine = await pool.records.pool.shared([*mentioning], member=desk.me.id)
-        copies = (*copies, *mine)
-    if copies and not dry_run:
-        await act(True)
-        async with desk.pool() as pool:
-            await (pool.records.pool.detach(copies) if keep else take_out(desk, pool, copies))
-    answer = await act(dry_run)
-    gone = (*copies, *(() if dry_run else await withdraw_orphans(desk)))
-    left = tuple(item for id_, item in mentioning.items() if id_ not in gone)
-    return CopiesForgotten(answer, gone, left)
-
-
-async def _copies_naming(desk: Desk, names: Sequence[str]) -> dict[str, ShownItem]:
-    """Return id → copy for the readable copies in the pool that contain one of the names."""
-    if not names:
-        return {}
-    pattern = NamePattern(names)
-    async with desk.pool() as pool:
-        shared = await pool.records.pool.shared()
-        visible = [
-            id_
-            for id_, copy in shared.items()
-            if copy.state == "shared" or copy.member == desk.me.id
-        ]
-        records = await pool.records.find(visible)
-        return {
-            id_: ShownItem(
-                "copy", id_, one_line(f"{shared[id_].member}: {record.title}", SHOWN_CHARACTERS)
-            )
-            for id_, record in records.items()
-            if id_ in shared
-            and pattern.is_in(
-                record.title, record.summary, json.dumps(record.fields, ensure_ascii=False)
-            )
-        }
-
-
 async def withdraw_orphans(desk: Desk) -> tuple[str, ...]:
     """Withdraw the copies whose originals the member has forgotten or made private.
 
@@ -521,15 +435,6 @@ async def withdraw_orphans(desk: Desk) -> tuple[str, ...]:
         shareable = {id_ for id_, record in originals.items() if PRIVATE not in record.tags}
         gone = [id_ for id_, copy in mine.items() if copy.origin and copy.origin not in shareable]
         return (await take_out(desk, pool, gone)).gone if gone else ()
-
-
-async def _copies_of(desk: Desk, ids: Sequence[str]) -> tuple[str, ...]:
-    """Return ids of the member's copies of these records, named by id, turn or first characters."""
-    if not ids:
-        return ()
-    records = {record.id for record in (await desk.memory.records.find(ids)).values()}
-    async with desk.pool() as pool:
-        return tuple((await pool.records.pool.copies(desk.me.id, records)).values())
 
 
 async def leave(desk: Desk, *, keep: bool, dry_run: bool) -> Withdrawn:
