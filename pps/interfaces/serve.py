@@ -24,8 +24,7 @@ from pps.interfaces.http.page.browsers import Browsers
 from pps.interfaces.http.page.site import Talking
 from pps.interfaces.http.requests import Activity
 from pps.interfaces.http.routes import HttpRoutes, ServerParts
-from pps.interfaces.mcp.bridge_desk import BridgeDesk
-from pps.interfaces.mcp.late_endpoint import LateEndpoint
+from pps.interfaces.mcp.server_ends import BridgeDesk, LateEndpoint
 from pps.interfaces.watching import FolderWatch
 from pps.operations.calls import Calls
 from pps.server import owner_socket, runfile

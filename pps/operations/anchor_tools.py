@@ -13,7 +13,6 @@ from pps.core.text import counted
 from pps.ingest.anchors import Anchor, AnchorInfo, AnchorVersion, ResyncReport
 from pps.ingest.given_input import Input
 from pps.memory import Memory
-from pps.operations.empty_answers import EMPTY
 from pps.operations.inputs import (
     TAG_OPTION,
     Label,
@@ -26,6 +25,7 @@ from pps.operations.inputs import (
 )
 from pps.operations.item_views import day_text, model_time, moment_text, redacted_text, short_line
 from pps.operations.pages import (
+    EMPTY,
     ItemCursor,
     TextPart,
     as_json,

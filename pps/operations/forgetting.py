@@ -17,10 +17,9 @@ from pps.ingest.forget import MAX_WHY, Manner
 from pps.ingest.given_input import Input, Moment, Name, described_time
 from pps.ingest.mentions import MentionKind
 from pps.memory import Memory
-from pps.operations.empty_answers import EMPTY
 from pps.operations.inputs import YES_OPTION, Id, Names, argument
 from pps.operations.item_views import model_time, moment_text, short_line
-from pps.operations.pages import NOTHING_CHANGED
+from pps.operations.pages import EMPTY, NOTHING_CHANGED
 from pps.operations.table import ADDS, CORE, ERASES, PERSPECTIVES, READS, UPKEEP, Hints, ModelView
 from pps.records.undoing import MOST, Edits, Undone
 

@@ -12,7 +12,6 @@ from pps.core.reports import Histogram
 from pps.core.text import counted, one_line
 from pps.ingest.given_input import Moment, Name, described_time
 from pps.memory import Memory
-from pps.operations.empty_answers import EMPTY
 from pps.operations.inputs import Input, Label, argument, option
 from pps.operations.item_views import (
     FactLine,
@@ -25,6 +24,7 @@ from pps.operations.item_views import (
     node_view,
 )
 from pps.operations.pages import (
+    EMPTY,
     FOLLOWING,
     PAGE_CHARACTERS,
     as_json,

@@ -19,7 +19,7 @@ from pps.core.text import counted
 from pps.core.time import shown
 from pps.entities.folder import JOURNAL, Entry
 from pps.journal.outline import Outline, outline_of, read_outline
-from pps.operations.local_times import on_clock
+from pps.operations.pages import on_clock
 from pps.server import RunFile, runfile, spool
 
 if TYPE_CHECKING:

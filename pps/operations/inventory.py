@@ -9,8 +9,8 @@ from pps.core.kinds import ANY_KIND, FieldSpec, KindPack, KindSpec, Lifecycle
 from pps.core.record_values import RecordQuery
 from pps.core.text import counted
 from pps.memory import Memory
-from pps.operations.empty_answers import EMPTY
 from pps.operations.inputs import Nothing
+from pps.operations.pages import EMPTY
 from pps.operations.table import READS, RECORDS
 
 

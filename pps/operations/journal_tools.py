@@ -17,7 +17,6 @@ from pps.ingest.given_input import Moment, Name, described_time
 from pps.journal.entries import JobState
 from pps.journal.turns import SessionTurns
 from pps.memory import Memory
-from pps.operations.empty_answers import EMPTY
 from pps.operations.inputs import Input, Label, argument, option
 from pps.operations.item_views import (
     FactView,
@@ -30,6 +29,7 @@ from pps.operations.item_views import (
     turn_view,
 )
 from pps.operations.pages import (
+    EMPTY,
     FOLLOWING,
     PAGE_CHARACTERS,
     as_json,

@@ -19,7 +19,6 @@ from pps.core.values import Fact, Receipt, Skipped, Turn
 from pps.ingest.drafts import Extraction, RememberOptions
 from pps.ingest.given_input import FactInput, Input, Moment, Name, NodeInput, described_time
 from pps.memory import Memory
-from pps.operations.empty_answers import EMPTY
 from pps.operations.inputs import (
     AT_OPTION,
     TAG_OPTION,
@@ -55,6 +54,7 @@ from pps.operations.item_views import (
     time_in_brackets,
 )
 from pps.operations.pages import (
+    EMPTY,
     ItemCursor,
     TextPart,
     as_json,

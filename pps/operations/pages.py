@@ -1,6 +1,8 @@
-"""Pages of bounded size: how much of an answer a model gets, and where the next page begins.
+"""Answers as they are shown: in pages of bounded size, with times on the reader's clock.
 
-Sizes are characters of the JSON that a client shows its model.
+A page bounds how much of an answer a model gets, and says where the next one begins. Sizes are
+characters of the JSON that a client shows its model. An answer's data keeps its times in UTC. An
+empty answer says what to do next, as a tool and a command.
 """
 
 from __future__ import annotations
@@ -8,15 +10,17 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, fields, is_dataclass, replace
+from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from pydantic import TypeAdapter
 
 from pps.core.errors import InvalidRequest
 from pps.core.model_text import escape_all
+from pps.core.time import CoarseTime
 from pps.core.values import JSON
 
 Value = TypeVar("Value")
@@ -244,3 +248,83 @@ def version_cursor(cursor: str) -> tuple[int, int] | None:
 def digest(id_: str, text: str) -> str:
     """Return what tells an item's text from another, and from what it was before."""
     return hashlib.sha256(f"{id_}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+def on_clock(value: Value, zone: tzinfo) -> Value:
+    """Return a value whose instants in UTC, at any depth, are those of a zone.
+
+    Dates and other zones stay.
+    """
+    return value if zone is UTC else cast("Value", _moved(value, zone))
+
+
+def _moved(value: Any, zone: tzinfo) -> Any:
+    if isinstance(value, datetime):
+        if isinstance(value, CoarseTime) or value.tzinfo is not UTC:
+            return value
+        try:
+            return value.astimezone(zone)
+        except OverflowError:  # at the ends of the calendar
+            return value
+    if isinstance(value, (str, int, float, bool)) or value is None:
+        return value
+    if isinstance(value, tuple | list):
+        items = cast("tuple[Any, ...] | list[Any]", value)
+        moved = [_moved(item, zone) for item in items]
+        if all(new is old for new, old in zip(moved, items, strict=True)):
+            return items
+        return moved if isinstance(items, list) else tuple(moved)
+    if isinstance(value, Mapping):
+        pairs = cast("Mapping[Any, Any]", value)
+        return {key: _moved(item, zone) for key, item in pairs.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        changed: dict[str, Any] = {}
+        for field in fields(value):
+            old = getattr(value, field.name)
+            moved = _moved(old, zone) if field.init else old
+            if moved is not old:
+                changed[field.name] = moved
+        return replace(value, **changed) if changed else value
+    return value
+
+
+EMPTY: Mapping[str, str] = {
+    "recall": (
+        "Keep a text with `remember` (`pps remember NAME TEXT`), see all with `turns_list` (`pps "
+        "turns NAME`)."
+    ),
+    "timeline": "No facts. `remember` takes them with a text (`pps remember NAME TEXT`); "
+    "`jobs_list` shows texts that wait (`pps jobs list NAME`).",
+    "turns_list": "Nothing was said. `remember` keeps a text (`pps remember NAME TEXT`), "
+    "hooks keep sessions (`pps hooks install`).",
+    "anchor_search": "No anchor found. `anchor_list` shows all (`pps anchors list NAME`).",
+    "anchor_list": "No anchors. `anchor_save` writes one (`pps anchors save NAME`), "
+    "`pps anchors import NAME FOLDER` takes in a folder.",
+    "forgotten": "Nothing that could be restored. What `forget` takes softly (`pps forget NAME ID "
+    "--soft`) is here for 30 days.",
+    "edits": "Nothing was changed by hand. What `fact_correct` (`pps correct NAME ID`), `update` "
+    "(`pps update NAME ID`) and soft forgetting do is here.",
+    "find_duplicates": (
+        "No duplicates found. `merge_nodes` makes two nodes one (`pps merges apply NAME KEEP "
+        "DROP`)."
+    ),
+    "record_list": "No records. `record_save` makes one (`pps records save NAME`), "
+    "`schema_inventory` shows which kinds there are (`pps schema NAME`).",
+    "schema_inventory": "No kinds of its own: `pps pack enable NAME PACK` gives a memory a pack, "
+    "`pps pack list` shows which there are.",
+    "session_context": "This memory has no pack with layers that are always loaded: `pps pack "
+    "enable NAME constitution` gives it one.",
+    "jobs_list": "No such jobs: nothing waits and nothing has failed. `turns_list` shows what was "
+    "kept (`pps turns NAME`).",
+    "costs": (
+        "No language model has read anything: `pps hooks install --entity NAME --extract claude` "
+        "sets one."
+    ),
+    "injected": (
+        "Nothing was put before an agent: `pps hooks install --entity NAME` gives sessions their "
+        "memory."
+    ),
+    "context_usage": "Nothing was given to this session. `pps injected NAME` lists the sessions.",
+    "fact_histogram": "`remember` takes facts with their times (`pps remember NAME TEXT`).",
+}
+"""Operation → its text. ``NAME`` is the entity's."""

@@ -28,7 +28,6 @@ from pps.core.values import CHANNELS, ChannelName, Episode, Fact, Node, Turn
 from pps.ingest.given_input import Input, Moment, Name, Tag, described_time
 from pps.journal.filters import ItemFilter
 from pps.memory import Memory
-from pps.operations.empty_answers import EMPTY
 from pps.operations.inputs import Label, Labels, Question, argument, option, options, unoffered
 from pps.operations.item_views import (
     LINE_LENGTH,
@@ -45,6 +44,7 @@ from pps.operations.item_views import (
     successor_mark,
     time_in_brackets,
 )
+from pps.operations.pages import EMPTY
 from pps.operations.table import CORE, READS, UPKEEP, ModelView
 from pps.recall.why import Why
 

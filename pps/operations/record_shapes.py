@@ -16,7 +16,6 @@ from pps.core.text import counted, first_line
 from pps.core.time import iso
 from pps.core.values import JSON
 from pps.ingest.given_input import Input, Moment, Name, Tag, described_time
-from pps.operations.empty_answers import EMPTY
 from pps.operations.forgetting import ForgetInput
 from pps.operations.inputs import (
     Ids,
@@ -30,7 +29,7 @@ from pps.operations.inputs import (
     unoffered,
 )
 from pps.operations.item_views import value_text
-from pps.operations.pages import FOLLOWING, PAGE_CHARACTERS, as_json, fitting, json_size
+from pps.operations.pages import EMPTY, FOLLOWING, PAGE_CHARACTERS, as_json, fitting, json_size
 from pps.operations.table import ModelView
 from pps.records.listing import MAX_CONDITIONS, MAX_LIST
 from pps.records.records import JoinedRecords, SavedRecords

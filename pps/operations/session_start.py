@@ -11,8 +11,8 @@ from pps.context.lines import bullet
 from pps.core.ids import short_id
 from pps.ingest.given_input import Input
 from pps.memory import Memory
-from pps.operations.empty_answers import EMPTY
 from pps.operations.inputs import argument
+from pps.operations.pages import EMPTY
 from pps.operations.table import READS, RECORDS
 from pps.records.session import ContextUsage, LoadedLayer, LoadedRecord, SessionContext
 from pps.records.workload import Workload

@@ -38,8 +38,7 @@ from pps.core.text import nearest_name, snake
 from pps.core.values import JSON
 from pps.ingest.given_input import ZONE
 from pps.operations.inputs import Input
-from pps.operations.local_times import on_clock
-from pps.operations.pages import adapter, as_json, with_next_page
+from pps.operations.pages import adapter, as_json, on_clock, with_next_page
 from pps.operations.references import for_tools
 
 if TYPE_CHECKING:

@@ -18,7 +18,6 @@ from pps.entities.paths import MAX_PATH
 from pps.ingest.given_input import Input, Moment, Name, described_time
 from pps.ingest.revising import HistoryEntry
 from pps.memory import Memory
-from pps.operations.empty_answers import EMPTY
 from pps.operations.inputs import (
     AT_OPTION,
     TAG_OPTION,
@@ -38,6 +37,7 @@ from pps.operations.inputs import (
 )
 from pps.operations.item_views import model_time, redacted_text, time_in_brackets
 from pps.operations.pages import (
+    EMPTY,
     NOTHING_CHANGED,
     TextPart,
     as_json,

@@ -29,10 +29,9 @@ from pps.ingest.given_input import Input, Moment, described_time
 from pps.ingest.indexer import Progress
 from pps.journal.usage import KEPT_D
 from pps.memory import Memory
-from pps.operations.empty_answers import EMPTY
 from pps.operations.inputs import Label, Nothing, argument, option
 from pps.operations.item_views import day_text, moment_text
-from pps.operations.pages import FOLLOWING, PAGE_CHARACTERS, as_json, fitting, json_size
+from pps.operations.pages import EMPTY, FOLLOWING, PAGE_CHARACTERS, as_json, fitting, json_size
 from pps.operations.table import READS, SETS, UPKEEP, ModelView
 
 _MODEL_IDENTITY = 1_500

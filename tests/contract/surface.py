@@ -62,8 +62,8 @@ from pps.interfaces.http.problems import problem
 from pps.interfaces.http.requests import Activity
 from pps.interfaces.http.routes import HttpRoutes, ServerParts
 from pps.interfaces.http.v1 import TIME_ZONE
-from pps.interfaces.mcp.bridge_desk import BridgeDesk
 from pps.interfaces.mcp.endpoint import Endpoint
+from pps.interfaces.mcp.server_ends import BridgeDesk
 from pps.interfaces.mcp.tools import tool
 from pps.interfaces.remote import RemoteMember, RemoteMemory
 from pps.isolation.recipes import RECIPES

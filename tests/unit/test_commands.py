@@ -23,8 +23,7 @@ from pps.interfaces.cli.main import build
 from pps.memory import Memory
 from pps.operations.catalog import OPERATIONS
 from pps.operations.inputs import argument, json_file, option, unoffered
-from pps.operations.local_times import on_clock
-from pps.operations.pages import NOTHING_CHANGED
+from pps.operations.pages import NOTHING_CHANGED, on_clock
 from pps.operations.recall_tools import (
     ChannelView,
     HitView,

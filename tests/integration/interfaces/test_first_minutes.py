@@ -16,7 +16,7 @@ import pytest
 
 from pps.interfaces.cli.main import build
 from pps.operations.catalog import operations_for
-from pps.operations.empty_answers import EMPTY
+from pps.operations.pages import EMPTY
 from tests.integration.interfaces.serving import Served, clean_env, pps, serving
 
 ARGUMENTS = {

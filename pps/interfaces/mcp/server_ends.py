@@ -1,16 +1,18 @@
-"""The server's end of ``pps mcp``: answers the requests that the owner's bridge forwards.
+"""The server's ends of the protocol: ``/mcp``, and the requests that the owner's bridge forwards.
 
-The protocol's library takes half a second to import. A bridge checks the protocol by itself, so the
-server needs nothing of the library for it, and the first call of an agent does not wait for that
-import.
+The protocol's library takes half a second to import, so neither waits for it at a start. ``/mcp``
+imports it for the first client. A bridge checks the protocol by itself: the server needs nothing
+of the library for it, and the first call of an agent does not wait for that import.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Callable, Mapping
-from typing import Any, cast
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, cast
+
+from starlette.types import Receive, Scope, Send
 
 from pps.core.errors import InvalidRequest, PPSError
 from pps.core.model_text import escape, shown_error
@@ -18,6 +20,67 @@ from pps.core.values import JSON
 from pps.interfaces.mcp.messages import INTERNAL_ERROR, INVALID_PARAMS
 from pps.interfaces.mcp.tools import NoTool, ToolDesk, failed_result
 from pps.operations.calls import Caller, Calls, ProgressReport
+
+if TYPE_CHECKING:
+    from pps.interfaces.mcp.endpoint import Endpoint
+
+
+class LateEndpoint:
+    """An ASGI app with the arguments of ``Endpoint``, which it makes at the first request."""
+
+    def __init__(
+        self,
+        calls: Calls,
+        find_caller: Callable[[str], Awaitable[Caller | None]],
+        *,
+        hosts: Sequence[str],
+        origins: Sequence[str],
+    ) -> None:
+        self._calls = calls
+        self._find_caller = find_caller
+        self._hosts = hosts
+        self._origins = origins
+        self._lock = asyncio.Lock()
+        self._endpoint: Endpoint | None = None
+        self._serving: asyncio.Task[None] | None = None
+        self._ended = asyncio.Event()
+
+    @contextlib.asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        """Return the context in which the endpoint's sessions live."""
+        try:
+            yield
+        finally:
+            self._ended.set()
+            if self._serving is not None:
+                await asyncio.wait([self._serving])
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        endpoint = await self._made()
+        await endpoint(scope, receive, send)
+
+    async def _made(self) -> Endpoint:
+        async with self._lock:
+            if self._endpoint is None:
+                endpoint = await asyncio.to_thread(self._make)
+                ready = asyncio.Event()
+                self._serving = asyncio.create_task(self._serve(endpoint, ready))
+                await ready.wait()
+                self._endpoint = endpoint
+            return self._endpoint
+
+    def _make(self) -> Endpoint:
+        from pps.interfaces.mcp.endpoint import Endpoint
+
+        return Endpoint(self._calls, self._find_caller, hosts=self._hosts, origins=self._origins)
+
+    async def _serve(self, endpoint: Endpoint, ready: asyncio.Event) -> None:
+        """Keep the endpoint's sessions open; their context must end in the task where it began."""
+        async with endpoint.running():
+            ready.set()
+            await self._ended.wait()
+
 
 _BEAT_S = 15.0
 """How often a bridge is told that a call still goes on."""
