@@ -158,7 +158,7 @@ class Revoked:
     name: str | None = None
 
 
-def _made(entity: EntityView) -> str:
+def _created_text(entity: EntityView) -> str:
     token = f"\nIts token, shown this once: {entity.token}" if entity.token else ""
     return (
         f"{entity.name} {'is made' if entity.is_new else 'is there already'}: {entity.folder} "
@@ -166,7 +166,7 @@ def _made(entity: EntityView) -> str:
     )
 
 
-def _listed(entities: Sequence[EntityView]) -> str:
+def _entities_text(entities: Sequence[EntityView]) -> str:
     lines = [
         f"{entity.name}  {entity.store}  since "
         f"{entity.created_at:%Y-%m-%d}{'  archived' if entity.archived else ''}"
@@ -175,7 +175,7 @@ def _listed(entities: Sequence[EntityView]) -> str:
     return "\n".join(lines) or "None yet: `pps entity create NAME` makes one."
 
 
-def _shown(entity: EntityView) -> str:
+def _entity_text(entity: EntityView) -> str:
     rest = (
         f" is archived; `pps entity archive {entity.name} --undo` brings it back"
         if entity.archived
@@ -228,7 +228,7 @@ async def _outlines_on_postgresql(
 
 @REGISTRY.operation(
     "Make an entity",
-    _made,
+    _created_text,
     SETS,
     command="entity create",
     examples=("pps entity create ana", "pps entity create ana --pack constitution"),
@@ -270,7 +270,7 @@ async def _tell_name(app: App, entity: str, person: str) -> None:
 
 @REGISTRY.operation(
     "List the entities",
-    _listed,
+    _entities_text,
     READS,
     items="entities",
     command="entity list",
@@ -283,7 +283,7 @@ async def entity_list(app: App, request: ListInput) -> tuple[EntityView, ...]:
 
 
 @REGISTRY.operation(
-    "Show an entity", _shown, READS, command="entity show", examples=("pps entity show ana",)
+    "Show an entity", _entity_text, READS, command="entity show", examples=("pps entity show ana",)
 )
 async def entity_show(app: App, request: EntityInput) -> EntityView:
     """Returns where an entity's memory is kept, and where clients find it."""

@@ -178,7 +178,7 @@ def estimated(value: CostEstimate) -> str:
     )
 
 
-def _imported(value: ImportView) -> str:
+def _import_text(value: ImportView) -> str:
     if value.records is not None:
         return recorded(value.records, value.unreadable_count)
     formats = ", ".join(f"{count} × {format_name}" for format_name, count in value.files.items())
@@ -218,7 +218,7 @@ def _imported(value: ImportView) -> str:
     return "\n".join(lines)
 
 
-def _followed(value: Followed) -> str:
+def _followed_text(value: Followed) -> str:
     files = (
         f"{counted(value.added, 'file')} new, {value.changed} changed, {value.unchanged} unchanged"
     )
@@ -238,21 +238,21 @@ def _followed(value: Followed) -> str:
     )
 
 
-def _unfollowed(value: Unfollowed) -> str:
+def _unfollowed_text(value: Unfollowed) -> str:
     return (
         f"{value.entity} follows {value.path} no longer; {counted(value.forgotten, 'passage')} "
         "forgotten"
     )
 
 
-def _folders(folders: Sequence[FolderView]) -> str:
+def _folders_text(folders: Sequence[FolderView]) -> str:
     return (
         "\n".join(f"{folder.entity}  {folder.path}" for folder in folders)
         or "None: `pps watch add NAME FOLDER` adds one."
     )
 
 
-def _anchors(value: AnchorsImported) -> str:
+def _anchors_text(value: AnchorsImported) -> str:
     lines = [f"left out: {skipped_item.what}: {skipped_item.why}" for skipped_item in value.skipped]
     return "\n".join([f"{len(value.saved)} saved, {value.unchanged} unchanged", *lines])
 
@@ -264,7 +264,7 @@ def told(progress: Progress | None, stage: str) -> None:
 
 @MAINTENANCE.operation(
     "Import files",
-    _imported,
+    _import_text,
     SETS,
     command="import",
     examples=(
@@ -370,7 +370,7 @@ async def export(app: App, request: FileInput, progress: Progress | None) -> Exp
 
 @MAINTENANCE.operation(
     "Follow a folder",
-    _followed,
+    _followed_text,
     SETS,
     command="watch add",
     examples=(
@@ -394,7 +394,7 @@ async def watch_add(app: App, request: WatchInput, progress: Progress | None) ->
 
 @MAINTENANCE.operation(
     "Stop following a folder",
-    _unfollowed,
+    _unfollowed_text,
     WITHDRAWS,
     command="watch remove",
     carried_through=True,
@@ -428,7 +428,7 @@ async def watch_remove(app: App, request: UnwatchInput, progress: Progress | Non
 
 @OWNERS_REGISTRY.operation(
     "List the followed folders",
-    _folders,
+    _folders_text,
     READS,
     items="folders",
     command="watch list",
@@ -444,7 +444,7 @@ async def watch_list(app: App, request: WatchedInput) -> tuple[FolderView, ...]:
 
 @MAINTENANCE.operation(
     "Import anchors",
-    _anchors,
+    _anchors_text,
     SETS,
     command="anchors import",
     examples=("pps anchors import ana ~/notes",),

@@ -158,20 +158,20 @@ def _upgrade_line(report: UpgradeReport) -> str:
     )
 
 
-def _indexed(value: Indexed) -> str:
+def _indexed_text(value: Indexed) -> str:
     counts = ", ".join(f"{count} {kind}" for kind, count in value.indexed.items())
     return f"indexed {counts or 'nothing: it is empty'}"
 
 
-def _rebuilt(value: Indexed) -> str:
+def _rebuilt_text(value: Indexed) -> str:
     return (
-        f"{_indexed(value)}\n{value.indexed.get('to_read') or 'No'} turns wait to be read by a "
+        f"{_indexed_text(value)}\n{value.indexed.get('to_read') or 'No'} turns wait to be read by a "
         "model again. Not back: what texts said before they were changed, merges, relations made "
         "by themselves, imported graphs, when each fact was learned."
     )
 
 
-def _unfit(misfits: Mapping[str, str]) -> Iterator[str]:
+def _misfit_notes(misfits: Mapping[str, str]) -> Iterator[str]:
     """Say which records do not fit their packs as they are now, the first 20 of them."""
     if misfits:
         lines = [f"{short_id(id_)} {why}" for id_, why in [*misfits.items()][:20]]
@@ -183,7 +183,7 @@ def _unfit(misfits: Mapping[str, str]) -> Iterator[str]:
         yield f"{head}: {'; '.join(lines)}{more}"
 
 
-def _verified(value: Verified) -> str:
+def _verified_text(value: Verified) -> str:
     head = (
         f"{counted(value.total, 'operation')} on {value.store}, {counted(len(value.leaks), 'leak')}"
     )
@@ -193,7 +193,7 @@ def _verified(value: Verified) -> str:
     )
 
 
-def _proof(report: Report) -> Proof:
+def _proof_of(report: Report) -> Proof:
     counts = (len(report.leaks), len(report.told_apart), len(report.broken))
     return Proof(
         now(), __version__, report.store, report.total, *counts, round(report.seconds, 2), report.ok
@@ -202,7 +202,7 @@ def _proof(report: Report) -> Proof:
 
 @MAINTENANCE.operation(
     "Rebuild the indexes",
-    _indexed,
+    _indexed_text,
     SETS,
     command="reindex",
     examples=("pps reindex ana", "pps reindex ana --index vectors"),
@@ -214,7 +214,7 @@ async def reindex(app: App, request: ReindexInput, progress: Progress | None) ->
 
 @MAINTENANCE.operation(
     "Rebuild the vectors",
-    _indexed,
+    _indexed_text,
     SETS,
     command="reembed",
     carried_through=True,
@@ -227,7 +227,7 @@ async def reembed(app: App, request: OfEntity, progress: Progress | None) -> Ind
 
 @MAINTENANCE.operation(
     "Rebuild a graph",
-    _rebuilt,
+    _rebuilt_text,
     ERASES,
     command="rebuild",
     carried_through=True,
@@ -244,7 +244,7 @@ async def rebuild(app: App, request: OfEntity, progress: Progress | None) -> Ind
     return Indexed(await app.rebuild(request.entity, progress))
 
 
-def _published(value: PublishedState) -> str:
+def _published_text(value: PublishedState) -> str:
     if not value.is_published:
         removed = "what was published is removed from Neo4j"
         if value.waits_for:
@@ -258,7 +258,7 @@ def _published(value: PublishedState) -> str:
 
 @MAINTENANCE.operation(
     "Publish a graph on Neo4j",
-    _published,
+    _published_text,
     SETS,
     command="publish",
     examples=(
@@ -281,7 +281,7 @@ async def publish(app: App, request: PublishInput) -> PublishedState:
     return await app.publish(request.entity, anew=request.anew)
 
 
-def _moved(report: MoveReport) -> str:
+def _moved_text(report: MoveReport) -> str:
     name = report.entity
     store = report.store
     if report.state == "dropped":
@@ -305,7 +305,7 @@ def _kept_text(report: MoveReport) -> str:
 
 @MAINTENANCE.operation(
     "Move a memory to another store",
-    _moved,
+    _moved_text,
     SETS,
     command="move",
     carried_through=True,
@@ -436,7 +436,7 @@ async def doctor(app: App, request: OfEntity, progress: Progress | None) -> Exam
     copies = await asyncio.to_thread(copy_notes, entry)
     kept_copies, cut_short = await app.moved_copy(request.entity)
     problems = (*health.problems, *ledger.problems, *cut_short)
-    notes = (*health.notes, *ledger.notes, *copies, *kept_copies, *_unfit(misfits))
+    notes = (*health.notes, *ledger.notes, *copies, *kept_copies, *_misfit_notes(misfits))
     is_well = health.ok and not ledger.problems and not cut_short
     return Examined(is_well, problems, notes, ledger)
 
@@ -450,7 +450,7 @@ async def _examine_archived(app: App, entry: Entry) -> Examined:
     return Examined(not cut_short, (*cut_short,), notes, Ledger((), waiting=0))
 
 
-@MAINTENANCE.operation("Attack throw-away entities", _verified, SETS)
+@MAINTENANCE.operation("Attack throw-away entities", _verified_text, SETS)
 async def verify_isolation(app: App, request: VerifyInput, progress: Progress | None) -> Verified:
     """Attacks throw-away entities on the configured store.
 
@@ -463,7 +463,7 @@ async def verify_isolation(app: App, request: VerifyInput, progress: Progress | 
 
     report = await verify(app.settings, operations=request.operations, progress=tell)
     report = await with_features(report, app.settings)
-    await asyncio.to_thread(last_proof.keep, app.settings.home, _proof(report))
+    await asyncio.to_thread(last_proof.keep, app.settings.home, _proof_of(report))
     return Verified(**fields_of(report), ok=report.ok)
 
 

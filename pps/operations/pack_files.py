@@ -100,7 +100,7 @@ class CheckedPack:
     diagram: str | None = None
 
 
-def _listed(packs: Sequence[PackLine]) -> str:
+def _packs_text(packs: Sequence[PackLine]) -> str:
     width = max(len(pack.name) for pack in packs)
     lines: list[str] = []
     for pack in packs:
@@ -111,7 +111,7 @@ def _listed(packs: Sequence[PackLine]) -> str:
     return "\n".join(lines)
 
 
-def _shown(value: KindPackView) -> str:
+def _pack_text(value: KindPackView) -> str:
     if value.schema is None:
         return value.diagram or ""
     head = (
@@ -120,7 +120,7 @@ def _shown(value: KindPackView) -> str:
     return f"{head}\n{schema_words(value.schema)}"
 
 
-def _checked(value: CheckedPack) -> str:
+def _check_text(value: CheckedPack) -> str:
     if not value.ok:
         return "\n".join([*map(str, value.mistakes), counted(len(value.mistakes), "mistake")])
     result = f"No mistake: {counted(value.kinds, 'kind')}, {counted(value.relations, 'relation')}."
@@ -170,7 +170,7 @@ def read_for_entities(
 
 @PACKS.operation(
     "List the packs of kinds",
-    _listed,
+    _packs_text,
     READS,
     items="packs",
     command="pack list",
@@ -201,7 +201,7 @@ async def pack_list(app: App, _: Nothing) -> tuple[PackLine, ...]:
 
 @PACKS.operation(
     "Show a pack of kinds",
-    _shown,
+    _pack_text,
     READS,
     command="pack show",
     examples=("pps pack show constitution", "pps pack show constitution --diagram"),
@@ -242,7 +242,7 @@ async def pack_enable(app: App, request: EnableInput) -> EnabledPacks:
 
 @PACKS.operation(
     "Check a pack's file",
-    _checked,
+    _check_text,
     READS,
     command="pack check",
     examples=("pps pack check garden.toml --diagram",),
@@ -255,7 +255,7 @@ async def pack_check(app: App, request: CheckInput) -> CheckedPack:
     path = Path(request.path)
 
     def read() -> tuple[KindPack | None, tuple[Mistake, ...]]:
-        text = _read(path)
+        text = _read_pack_file(path)
         files = pack_files(app.settings.home).values()
         shipped = {file.name: file.text for file in files if not file.own}
         pack, mistakes = read_for_entities(text, path.stem, own=path.stem not in shipped)
@@ -275,7 +275,7 @@ async def pack_check(app: App, request: CheckInput) -> CheckedPack:
     )
 
 
-def _read(path: Path) -> str:
+def _read_pack_file(path: Path) -> str:
     try:
         return read_text(path)
     except FileNotFoundError:

@@ -201,18 +201,18 @@ def _view(task: AgentTask) -> TaskView:
     )
 
 
-def _states(view: TaskStates) -> str:
-    lines = [_told(task) for task in view.tasks]
+def _states_text(view: TaskStates) -> str:
+    lines = [_task_text(task) for task in view.tasks]
     return "\n".join(
         [*lines, "All ended." if view.all_done else f"Still running: {', '.join(view.running)}"]
     )
 
 
-def _listed(tasks: Sequence[TaskView]) -> str:
-    return "\n".join(map(_told, tasks)) or "No tasks."
+def _tasks_text(tasks: Sequence[TaskView]) -> str:
+    return "\n".join(map(_task_text, tasks)) or "No tasks."
 
 
-def _claimed(view: MaybeTask) -> str:
+def _claimed_text(view: MaybeTask) -> str:
     """Return what is to be done, with what the runner needs to report its end."""
     if view.claimed is None:
         return "No task waits."
@@ -220,7 +220,7 @@ def _claimed(view: MaybeTask) -> str:
     return f"{task.project}\ntask {task.task.id}\nlease {task.lease}\n\n{task.prompt}"
 
 
-def _told(view: TaskView) -> str:
+def _task_text(view: TaskView) -> str:
     text = view.result or view.error or view.note or view.title or ""
     return f"{view.state} [{view.id}]{': ' + line(text) if text else ''}"
 
@@ -249,7 +249,7 @@ async def spawn_agent(projects: Projects, request: SpawnAgentInput) -> TaskView:
     return _view(await asyncio.to_thread(tasks.add, draft))
 
 
-@PROJECTS.operation("Wait for tasks", _states, READS)
+@PROJECTS.operation("Wait for tasks", _states_text, READS)
 async def wait_for_agents(
     projects: Projects, request: WaitForAgentsInput, progress: Progress | None
 ) -> TaskStates:
@@ -273,7 +273,7 @@ async def wait_for_agents(
 
 @TASKS.operation(
     "Claim a task",
-    _claimed,
+    _claimed_text,
     ADDS,
     command="task claim",
     examples=("pps task claim --lease-s 600 --json",),
@@ -298,7 +298,7 @@ async def task_claim(projects: Projects, request: TaskClaimInput) -> MaybeTask:
 
 @TASKS.operation(
     "Extend a task's lease",
-    _told,
+    _task_text,
     SETS,
     command="task extend",
     examples=('pps task extend ~/work/shop TASK LEASE --note "tests run"',),
@@ -314,7 +314,7 @@ async def task_extend(projects: Projects, request: TaskExtendInput) -> TaskView:
 
 @TASKS.operation(
     "Complete a task",
-    _told,
+    _task_text,
     ADDS,
     command="task complete",
     examples=('pps task complete ~/work/shop TASK LEASE "All tests pass."',),
@@ -328,7 +328,7 @@ async def task_complete(projects: Projects, request: TaskCompleteInput) -> TaskV
 
 @TASKS.operation(
     "Fail a task",
-    _told,
+    _task_text,
     ADDS,
     command="task fail",
     examples=('pps task fail ~/work/shop TASK LEASE "no such branch" --no-retry',),
@@ -345,7 +345,7 @@ async def task_fail(projects: Projects, request: TaskFailInput) -> TaskView:
 
 @TASKS.operation(
     "List tasks",
-    _listed,
+    _tasks_text,
     READS,
     items="tasks",
     command="task list",

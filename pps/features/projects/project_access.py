@@ -93,14 +93,14 @@ class RouterGone:
     revoked: bool = True
 
 
-def _routes(routes: Sequence[FolderView]) -> str:
+def _routes_text(routes: Sequence[FolderView]) -> str:
     lines = [
         f"{route.path}  {route.entity}{'  archived' if route.archived else ''}" for route in routes
     ]
     return "\n".join(lines) or "None yet: `pps route add PATH ENTITY` maps one."
 
 
-def _routers(routers: Sequence[RouterView]) -> str:
+def _routers_text(routers: Sequence[RouterView]) -> str:
     lines = [
         "  ".join(
             filter(
@@ -149,7 +149,7 @@ async def route_find(app: App, request: FolderInput) -> Holder:
 
 @OWNERS_REGISTRY.operation(
     "List the mapped folders",
-    _routes,
+    _routes_text,
     READS,
     items="routes",
     command="route list",
@@ -197,7 +197,7 @@ async def router_create(app: App, request: RouterInput) -> RouterView:
 
 @OWNERS_REGISTRY.operation(
     "List the routers",
-    _routers,
+    _routers_text,
     READS,
     items="routers",
     command="router list",

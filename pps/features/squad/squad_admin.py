@@ -145,7 +145,7 @@ class SquadView:
     missing: tuple[str, ...] = ()
 
 
-def _shown(squad: SquadView) -> str:
+def _squad_text(squad: SquadView) -> str:
     lines = [
         f"{squad.name}  pool {squad.pool}, gate {squad.gate}, since {squad.created_at:%Y-%m-%d}"
     ]
@@ -158,7 +158,7 @@ def _shown(squad: SquadView) -> str:
     return "\n".join(lines)
 
 
-def _left(removed: RemovedMember) -> str:
+def _removed_text(removed: RemovedMember) -> str:
     would = "would leave" if removed.dry_run else "has left"
     verb = "go" if removed.dry_run else "are gone"
     lines = [
@@ -213,7 +213,7 @@ async def _desk(app: App, request: MemberInput) -> AsyncGenerator[Desk]:
 
 @REGISTRY.operation(
     "Make a squad",
-    _shown,
+    _squad_text,
     SETS,
     command="squad create",
     examples=("pps squad create team --from openclaw", "pps squad create team --member kublai=ana"),
@@ -232,7 +232,7 @@ async def squad_create(app: App, request: SquadCreateInput) -> SquadView:
 
 
 @REGISTRY.operation(
-    "Show a squad", _shown, READS, command="squad show", examples=("pps squad show team",)
+    "Show a squad", _squad_text, READS, command="squad show", examples=("pps squad show team",)
 )
 async def squad_show(app: App, request: SquadInput) -> SquadView:
     """Returns a squad's pool and members."""
@@ -241,7 +241,9 @@ async def squad_show(app: App, request: SquadInput) -> SquadView:
 
 @REGISTRY.operation(
     "List the squads",
-    lambda squads: "\n".join(map(_shown, squads)) or "None yet: `pps squad create NAME` makes one.",
+    lambda squads: (
+        "\n".join(map(_squad_text, squads)) or "None yet: `pps squad create NAME` makes one."
+    ),
     READS,
     items="squads",
     command="squad list",
@@ -253,7 +255,11 @@ async def squad_list(app: App, _: Nothing) -> tuple[SquadView, ...]:
 
 
 @REGISTRY.operation(
-    "Add a member", _shown, SETS, command="squad add", examples=("pps squad add team kublai ana",)
+    "Add a member",
+    _squad_text,
+    SETS,
+    command="squad add",
+    examples=("pps squad add team kublai ana",),
 )
 async def squad_add(app: App, request: SquadAddInput) -> SquadView:
     """Adds an entity to a squad as a member, or makes an entity for it.
@@ -270,7 +276,7 @@ async def squad_add(app: App, request: SquadAddInput) -> SquadView:
 
 @REGISTRY.operation(
     "Remove a member",
-    _left,
+    _removed_text,
     ERASES,
     command="squad remove",
     examples=("pps squad remove team kublai", "pps squad remove team kublai --yes --keep"),
@@ -313,7 +319,7 @@ async def squad_delete(app: App, request: SquadInput) -> Deleted:
 
 @REGISTRY.operation(
     "Make a new token for a member",
-    _shown,
+    _squad_text,
     SETS,
     command="squad token",
     examples=("pps squad token team kublai",),

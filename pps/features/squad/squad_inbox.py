@@ -102,7 +102,7 @@ class Acknowledged:
     acknowledged: int
 
 
-def _inbox(deliveries: Sequence[DeliveryView]) -> str:
+def _inbox_text(deliveries: Sequence[DeliveryView]) -> str:
     return (
         "\n".join(
             f"{delivery.seq} ({delivery.why}{f': {delivery.notes}' if delivery.notes else ''}) "
@@ -123,7 +123,7 @@ class WholeRecord:
     relations: tuple[ReadableRelation, ...]
 
 
-def _whole(records: Sequence[WholeRecord]) -> str:
+def _records_text(records: Sequence[WholeRecord]) -> str:
     texts: list[str] = []
     for record in records:
         lines = [said(record.record)]
@@ -134,7 +134,7 @@ def _whole(records: Sequence[WholeRecord]) -> str:
     return "\n\n".join(texts)
 
 
-@SQUAD.operation("Read records whole", _whole, SETS, items="records")
+@SQUAD.operation("Read records whole", _records_text, SETS, items="records")
 async def squad_get(desk: Desk, request: InboxRecordsInput) -> tuple[WholeRecord, ...]:
     """Use it to read records that {memory_query}, {squad_inbox} or {heartbeat} named.
 
@@ -148,7 +148,7 @@ async def squad_get(desk: Desk, request: InboxRecordsInput) -> tuple[WholeRecord
     )
 
 
-@SQUAD.operation("Read the inbox", _inbox, READS, items="deliveries")
+@SQUAD.operation("Read the inbox", _inbox_text, READS, items="deliveries")
 async def squad_inbox(desk: Desk, request: InboxInput) -> tuple[DeliveryView, ...]:
     """Use it when you begin and from time to time.
 
@@ -197,7 +197,7 @@ async def squad_ack(desk: Desk, request: AckInput) -> Acknowledged:
     return Acknowledged(len(seen))
 
 
-def _pool(value: PoolView) -> str:
+def _pool_text(value: PoolView) -> str:
     lines = [
         f"{value.squad}: {', '.join(member.id for member in value.members)}; you are {value.me}",
         *map(said, value.shared),
@@ -205,7 +205,7 @@ def _pool(value: PoolView) -> str:
     return "\n".join([*lines, f"{len(value.shared)} of {counted(value.total, 'record')}."])
 
 
-@SQUAD.operation("List what is shared", _pool, READS)
+@SQUAD.operation("List what is shared", _pool_text, READS)
 async def squad_pool(desk: Desk, request: PoolInput) -> PoolView:
     """Use it to list the pool without a question, latest first.
 

@@ -286,7 +286,7 @@ def of_pool(record: Record, shared: Mapping[str, PoolRecord]) -> KnownRecordView
     )
 
 
-def _copy(copy: sharing.SharedCopy) -> CopyView:
+def _copy_view(copy: sharing.SharedCopy) -> CopyView:
     of = copy.shared
     return CopyView(
         copy.record.id, of.origin, of.state, of.confidence, copy.roots, of.trust, copy.told
@@ -311,7 +311,7 @@ def said(line: KnownRecordView) -> str:
     return f"{line.id[:8]} {line.type} ({details}) {line.title}: {line.content}"
 
 
-def _answers(value: KnowledgeView) -> str:
+def _answers_text(value: KnowledgeView) -> str:
     own = "\n".join(map(said, value.own)) or "nothing"
     pool = "\n".join(map(said, value.pool)) or "nothing"
     left_out = ", ".join(f"{count} of {author}" for author, count in value.held_back.items())
@@ -319,8 +319,8 @@ def _answers(value: KnowledgeView) -> str:
     return f"Your own:\n{own}\n\nThe pool:\n{pool}{note}"
 
 
-def _kept(value: KeptView) -> str:
-    copy = f"\n{_copied(value.copy)}" if value.copy else ""
+def _kept_text(value: KeptView) -> str:
+    copy = f"\n{_copy_text(value.copy)}" if value.copy else ""
     near = (
         f"\nNearly the same: {', '.join(value.near)}; give 'supersedes' to take its place"
         if value.near
@@ -338,7 +338,7 @@ _COPY_STATES = {
 }
 
 
-def _copied(value: CopyView) -> str:
+def _copy_text(value: CopyView) -> str:
     text = f"; told: {', '.join(value.told)}" if value.told else ""
     how = _COPY_STATES.get(value.state, value.state)
     return (
@@ -347,7 +347,7 @@ def _copied(value: CopyView) -> str:
     )
 
 
-def _withdrawn(value: WithdrawnView) -> str:
+def _withdrawn_text(value: WithdrawnView) -> str:
     would = "would be" if value.dry_run else "is"
     done = f"{would} shown again" if value.shown else f"{would} withdrawn"
     lines = [
@@ -360,15 +360,15 @@ def _withdrawn(value: WithdrawnView) -> str:
     return "\n".join(lines) or f"Nothing {done}"
 
 
-def _sheet(value: WorksheetView) -> str:
+def _worksheet_text(value: WorksheetView) -> str:
     parts = ("experiences", "related", "reflections", "beliefs")
     lines = [
         f"{part}:\n" + ("\n".join(map(said, getattr(value, part))) or "none") for part in parts
     ]
-    return "\n\n".join((*lines, value.task, *map(_kept, value.kept)))
+    return "\n\n".join((*lines, value.task, *map(_kept_text, value.kept)))
 
 
-@SQUAD.operation("Store knowledge", _kept, ADDS)
+@SQUAD.operation("Store knowledge", _kept_text, ADDS)
 async def memory_store(desk: Desk, request: StoreInput) -> KeptView:
     """Use it to store an experience, a belief or a result of your work in your own memory.
 
@@ -401,13 +401,13 @@ def _kept_view(stored: knowing.StoredKnowledge) -> KeptView:
         record.title,
         record.version,
         stored.repeat,
-        _copy(stored.copy) if stored.copy else None,
+        _copy_view(stored.copy) if stored.copy else None,
         stored.near,
         stored.warnings,
     )
 
 
-@SQUAD.operation("Query knowledge", _answers, SETS)
+@SQUAD.operation("Query knowledge", _answers_text, SETS)
 async def memory_query(desk: Desk, request: QueryInput) -> KnowledgeView:
     """Use it before you work on something.
 
@@ -429,7 +429,7 @@ async def memory_query(desk: Desk, request: QueryInput) -> KnowledgeView:
     )
 
 
-@SQUAD.operation("Reflect", _sheet, ADDS)
+@SQUAD.operation("Reflect", _worksheet_text, ADDS)
 async def memory_reflect(desk: Desk, _: Nothing) -> WorksheetView:
     """Use it from time to time.
 
@@ -452,7 +452,7 @@ async def memory_reflect(desk: Desk, _: Nothing) -> WorksheetView:
     return WorksheetView(seen, near, thought, held, task, tuple(map(_kept_view, reflection.kept)))
 
 
-@SQUAD.operation("Share a record", _copied, ADDS)
+@SQUAD.operation("Share a record", _copy_text, ADDS)
 async def memory_share(desk: Desk, request: ShareInput) -> CopyView:
     """Use it to copy one of your records into the squad's pool, or to update the copy.
 
@@ -460,10 +460,10 @@ async def memory_share(desk: Desk, request: ShareInput) -> CopyView:
     notified.
     """
     [id_] = await identify(desk, [request.id], "own", path="id")
-    return _copy(await sharing.share(desk, id_))
+    return _copy_view(await sharing.share(desk, id_))
 
 
-@SQUAD.operation("Withdraw a shared record", _withdrawn, ERASES)
+@SQUAD.operation("Withdraw a shared record", _withdrawn_text, ERASES)
 async def memory_revoke(desk: Desk, request: RevokeInput) -> WithdrawnView:
     """Use it to remove your copies from the pool, with what rests on them alone.
 

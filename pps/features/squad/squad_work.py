@@ -202,7 +202,7 @@ class HeartbeatView:
     minimum: str = ""
 
 
-def _task(record: Record) -> SquadTaskView:
+def _task_view(record: Record) -> SquadTaskView:
     names = ("assigned_to", "requested_by", "outcome", "lease_until")
     lines = [str(record.fields.get(name) or "") for name in names]
     return SquadTaskView(
@@ -210,20 +210,20 @@ def _task(record: Record) -> SquadTaskView:
     )
 
 
-def _told(task: SquadTaskView) -> str:
+def _task_text(task: SquadTaskView) -> str:
     ended = f", {task.outcome}" if task.outcome else ""
     return f"{task.id} {task.type} task of {task.assigned_to} ({task.state}{ended}): {task.title}"
 
 
-def _proposal(record: Record) -> ProposalView:
+def _proposal_view(record: Record) -> ProposalView:
     return ProposalView(record.id, record.title, record.state, record.author)
 
 
-def _state(proposal: ProposalView) -> str:
+def _proposal_text(proposal: ProposalView) -> str:
     return f"{proposal.id} of {proposal.author} is {proposal.state or 'decided'}: {proposal.title}"
 
 
-def _pending(pending: Sequence[PendingView]) -> str:
+def _pending_text(pending: Sequence[PendingView]) -> str:
     lines: list[str] = []
     for review in pending:
         head = (
@@ -240,7 +240,7 @@ def _pending(pending: Sequence[PendingView]) -> str:
     return "\n".join(lines) or "Nothing waits."
 
 
-def _beat(value: HeartbeatView) -> str:
+def _heartbeat_text(value: HeartbeatView) -> str:
     lines = [
         f"{item.priority:.1f} {item.what}: {item.text}{f' (id {item.id})' if item.id else ''}"
         for item in value.items
@@ -254,30 +254,30 @@ def _beat(value: HeartbeatView) -> str:
     )
 
 
-@SQUAD.operation("Give a task", _told, ADDS)
+@SQUAD.operation("Give a task", _task_text, ADDS)
 async def squad_task_give(desk: Desk, request: TaskInput) -> SquadTaskView:
     """Use it to give a member of your squad a task.
 
     It appears in the member's inbox at once.
     """
     fields = {"type": request.type, "priority": request.priority}
-    return _task(
+    return _task_view(
         await working.give(
             desk, request.to, RecordGiven("Task", request.title, request.description, fields=fields)
         )
     )
 
 
-@SQUAD.operation("Take a task", _told, SETS)
+@SQUAD.operation("Take a task", _task_text, SETS)
 async def squad_task_take(desk: Desk, request: TaskIdInput) -> SquadTaskView:
     """Use it when you begin a task that was given to you.
 
     You hold it for an hour; after that it may be taken again.
     """
-    return _task(await working.take(desk, await identify_task(desk, request.id)))
+    return _task_view(await working.take(desk, await identify_task(desk, request.id)))
 
 
-@SQUAD.operation("End a task", _told, SETS)
+@SQUAD.operation("End a task", _task_text, SETS)
 async def squad_task_done(desk: Desk, request: TaskDoneInput) -> SquadTaskView:
     """Use it when a task that you hold is done: give its outcome and the quality of the result.
 
@@ -286,20 +286,24 @@ async def squad_task_done(desk: Desk, request: TaskDoneInput) -> SquadTaskView:
     """
     id_ = await identify_task(desk, request.id)
     if request.outcome == "blocked":
-        return _task(await working.block(desk, id_, request.notes))
-    return _task(await working.finish(desk, id_, request.outcome, request.quality, request.notes))
+        return _task_view(await working.block(desk, id_, request.notes))
+    return _task_view(
+        await working.finish(desk, id_, request.outcome, request.quality, request.notes)
+    )
 
 
-@SQUAD.operation("Cancel a task", _told, SETS)
+@SQUAD.operation("Cancel a task", _task_text, SETS)
 async def squad_task_cancel(desk: Desk, request: TaskCancelInput) -> SquadTaskView:
     """Use it to cancel a task that you gave and that has not ended.
 
     The member who has it is notified. Returns the task.
     """
-    return _task(await working.cancel(desk, await identify_task(desk, request.id), request.notes))
+    return _task_view(
+        await working.cancel(desk, await identify_task(desk, request.id), request.notes)
+    )
 
 
-@SQUAD.operation("Submit a proposal", _state, SETS)
+@SQUAD.operation("Submit a proposal", _proposal_text, SETS)
 async def proposal_submit(desk: Desk, request: SubmitInput) -> ProposalView:
     """Use it to submit a WorkflowImprovement of yours to the reviewers.
 
@@ -307,10 +311,10 @@ async def proposal_submit(desk: Desk, request: SubmitInput) -> ProposalView:
     proposal, change it with {record_save} and submit it again.
     """
     [id_] = await identify(desk, [request.id], "own", "pool", path="id")
-    return _proposal(await working.submit(desk, id_, request.to, request.notes))
+    return _proposal_view(await working.submit(desk, id_, request.to, request.notes))
 
 
-@SQUAD.operation("List pending proposals", _pending, READS, items="pending")
+@SQUAD.operation("List pending proposals", _pending_text, READS, items="pending")
 async def proposal_pending(desk: Desk, _: Nothing) -> tuple[PendingView, ...]:
     """Use it to list the proposals that wait for a reviewer, oldest first, with their analyses."""
     pendings = [
@@ -328,7 +332,7 @@ async def proposal_pending(desk: Desk, _: Nothing) -> tuple[PendingView, ...]:
     return tuple(pendings)
 
 
-@SQUAD.operation("Review a proposal", _state, SETS)
+@SQUAD.operation("Review a proposal", _proposal_text, SETS)
 async def proposal_review(desk: Desk, request: ReviewInput) -> ProposalView:
     """Use it as a reviewer to approve, reject or return another member's proposal.
 
@@ -336,12 +340,12 @@ async def proposal_review(desk: Desk, request: ReviewInput) -> ProposalView:
     the members it concerns. Who decided, when and why is kept.
     """
     [id_] = await identify(desk, [request.id], "pool", path="id")
-    return _proposal(
+    return _proposal_view(
         await working.review(desk, id_, request.decision, request.notes, request.conditions)
     )
 
 
-@SQUAD.operation("Show what needs attention", _beat, SETS)
+@SQUAD.operation("Show what needs attention", _heartbeat_text, SETS)
 async def heartbeat(desk: Desk, _: Nothing) -> HeartbeatView:
     """Use it from time to time.
 
