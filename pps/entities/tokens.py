@@ -40,6 +40,17 @@ _SHAPE = re.compile(r"pps_([eorlpkh])_([a-z0-9]{12})_([a-z0-9]{40})")
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz0123456789"
 _NOTHING = hashlib.sha256(b"").hexdigest()
 
+LINK_S = 60
+"""Seconds that a link can be used."""
+SESSION_S = 7 * 86_400
+"""Seconds that a session lasts."""
+_LASTS_S: dict[Role, int] = {
+    "link": LINK_S,
+    "page": SESSION_S,
+    "haven_link": LINK_S,
+    "haven": SESSION_S,
+}
+
 
 @dataclass(frozen=True, slots=True)
 class Token:
@@ -125,18 +136,6 @@ def presented(file: SmallFile, text: str, role: Role) -> sqlite3.Row | None:
         token.digest, row["digest"] if row else _NOTHING
     )  # an unknown one takes as long
     return row if same else None
-
-
-LINK_S = 60
-"""Seconds that a link can be used."""
-SESSION_S = 7 * 86_400
-"""Seconds that a session lasts."""
-_LASTS_S: dict[Role, int] = {
-    "link": LINK_S,
-    "page": SESSION_S,
-    "haven_link": LINK_S,
-    "haven": SESSION_S,
-}
 
 
 @dataclass(frozen=True, slots=True)

@@ -57,6 +57,37 @@ _MEMORY = (
     "say so when you do not know."
 )
 
+MOST_ROUNDS = 4
+"""Most times that a model is asked for one answer; the last time it has no tools."""
+MOST_CALLS = 8
+"""Most calls of tools for one answer."""
+_MOST_RESULT = 6_000
+_WAIT_S = 5.0
+_RECALL = ChatTool(
+    "recall",
+    "Search your memory. Use it when the message needs something that is not before you. "
+    "Returns what you know.",
+    {
+        "type": "object",
+        "properties": {"query": {"type": "string", "description": "What to look for, in words."}},
+        "required": ["query"],
+    },
+)
+_REMEMBER = ChatTool(
+    "remember",
+    "Keep a note of your own for good. What is said here is kept anyway: "
+    "use it for a conclusion or a decision.",
+    {
+        "type": "object",
+        "properties": {"content": {"type": "string", "description": "One or two sentences."}},
+        "required": ["content"],
+    },
+)
+_NOTE_S = 1.0
+"""Interval at which the text so far is stored: a killed process loses at most so much of it."""
+_LONGEST_S = 900.0
+"""Longest time of one answer, with its calls of tools."""
+
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
@@ -149,34 +180,6 @@ def _as_chat(history: Sequence[RoomMessage], name: str, *, is_named: bool) -> li
     return chat
 
 
-MOST_ROUNDS = 4
-"""Most times that a model is asked for one answer; the last time it has no tools."""
-MOST_CALLS = 8
-"""Most calls of tools for one answer."""
-_MOST_RESULT = 6_000
-_WAIT_S = 5.0
-_RECALL = ChatTool(
-    "recall",
-    "Search your memory. Use it when the message needs something that is not before you. "
-    "Returns what you know.",
-    {
-        "type": "object",
-        "properties": {"query": {"type": "string", "description": "What to look for, in words."}},
-        "required": ["query"],
-    },
-)
-_REMEMBER = ChatTool(
-    "remember",
-    "Keep a note of your own for good. What is said here is kept anyway: "
-    "use it for a conclusion or a decision.",
-    {
-        "type": "object",
-        "properties": {"content": {"type": "string", "description": "One or two sentences."}},
-        "required": ["content"],
-    },
-)
-
-
 @dataclass
 class RoomTools:
     """The tools of one answer.
@@ -235,12 +238,6 @@ class RoomTools:
         )
         self.written.append(receipt.turn_id)
         return "kept"
-
-
-_NOTE_S = 1.0
-"""Interval at which the text so far is stored: a killed process loses at most so much of it."""
-_LONGEST_S = 900.0
-"""Longest time of one answer, with its calls of tools."""
 
 
 class AnswerEnded(ModelOutputInvalid):

@@ -26,6 +26,8 @@ from pps.journal.pool_rows import drop
 from pps.memory import Memory
 from pps.records.saving import MAX_RECORDS
 
+Place: TypeAlias = Literal["own", "pool"]
+
 
 @dataclass(frozen=True, slots=True)
 class Desk:
@@ -121,9 +123,6 @@ async def desk_of(app: App, owner: EntityId | str) -> AsyncGenerator[Desk]:
 
 def rules_of(squad: Squad) -> SquadRules:
     return squad_rules(squad.rules)
-
-
-Place: TypeAlias = Literal["own", "pool"]
 
 
 async def identify(

@@ -36,6 +36,9 @@ TRANSITIONS: Mapping[Action, tuple[SharedState, SharedState]] = {
 CLOSED: frozenset[SharedState] = frozenset(("rejected", "withdrawn"))
 """States of a copy that its author cannot change by sharing it again."""
 
+_EPOCH = datetime(2000, 1, 1, tzinfo=time.UTC)
+BROADCAST = "broadcast"
+
 
 def advance(
     rows: RecordRows,
@@ -67,10 +70,6 @@ def advance(
         raise StoreConflict(f"is not {before} any more: another decided meanwhile")
     if not is_noted:
         rows.note_move(Transition(record, before, action, actor, at, why))
-
-
-_EPOCH = datetime(2000, 1, 1, tzinfo=time.UTC)
-BROADCAST = "broadcast"
 
 
 def deliveries(

@@ -24,6 +24,11 @@ from pps.memory import Memory
 from pps.records.records import Join
 from pps.records.saving import RecordGiven, RelationGiven
 
+STATE = "agent:state"
+"""Reference of the single AgentState in a member's own memory."""
+_BEAT_INTERVAL = timedelta(minutes=5)
+"""An unchanged presence is noted again only after this time."""
+
 
 @dataclass(frozen=True, slots=True)
 class Founded:
@@ -112,12 +117,6 @@ async def join(
 async def disband(app: App, squad: Squad) -> None:
     """Erase a squad with its pool; the members keep their memories."""
     await app.delete(squad.pool.name)
-
-
-STATE = "agent:state"
-"""Reference of the single AgentState in a member's own memory."""
-_BEAT_INTERVAL = timedelta(minutes=5)
-"""An unchanged presence is noted again only after this time."""
 
 
 def agent_id(squad: Squad, member: str) -> str:

@@ -27,6 +27,16 @@ _DAY_S = 86_400.0
 
 Phase: TypeAlias = Literal["emerging", "stable", "declining", "merging"]
 
+FEWEST = 3
+"""Memories of the smallest cluster, and of the smallest topic."""
+WHOLE_AGREEMENT = 8.5
+"""Agreement of two memories when all thirteen perspectives agree; confidence is relative to it."""
+_DEFAULT_FLOOR = 0.5
+_NEIGHBOUR_WEIGHTS = (1.0, 0.7, 0.4)
+"""Weights of a memory, of the next in its session and of the next but one for its subject."""
+IN_COMMON = 50
+"""Fewest memories whose mean vector is common to all rather than the subject of a few."""
+
 
 @dataclass(frozen=True, slots=True)
 class Topic:
@@ -105,17 +115,6 @@ def importance(showings: int, at: datetime, moment: datetime, stored: float = PR
     times = math.log1p(showings)
     age_d = max(0.0, (moment - at).total_seconds() / _DAY_S)
     return stored * (1 + times * (_K1 + 1) / (times + _K1)) * 2 ** (-age_d / _HALF_LIFE_D)
-
-
-FEWEST = 3
-"""Memories of the smallest cluster, and of the smallest topic."""
-WHOLE_AGREEMENT = 8.5
-"""Agreement of two memories when all thirteen perspectives agree; confidence is relative to it."""
-_DEFAULT_FLOOR = 0.5
-_NEIGHBOUR_WEIGHTS = (1.0, 0.7, 0.4)
-"""Weights of a memory, of the next in its session and of the next but one for its subject."""
-IN_COMMON = 50
-"""Fewest memories whose mean vector is common to all rather than the subject of a few."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,13 @@ from pps.core.errors import InvalidRequest, StoreError
 from pps.core.user_files import read_regular
 from pps.core.values import JSON
 
+_Object = dict[str, JSON]
+PROGRAM = "pps_hook.py"
+_FLAT_VERSION: _Object = {"version": 1}
+"""What a settings file has at its top whose events hold hooks, not groups."""
+CLAUDE = "claude"
+_MAX_BYTES = 16 * 1024 * 1024
+
 
 @dataclass(frozen=True, slots=True)
 class ClientEvent:
@@ -91,14 +98,6 @@ def _client(name: str, table: Mapping[str, Any]) -> HookClient:
     events = {event: ClientEvent(**row) for event, row in table.get("events", {}).items()}
     settings: dict[str, Any] = {key: value for key, value in table.items() if key != "events"}
     return HookClient(name=name, events=events, **settings)
-
-
-_Object = dict[str, JSON]
-
-PROGRAM = "pps_hook.py"
-_FLAT_VERSION: _Object = {"version": 1}
-"""What a settings file has at its top whose events hold hooks, not groups."""
-CLAUDE = "claude"
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,9 +338,6 @@ def dumped(settings: _Object, like: bytes | None) -> bytes:
 def backup(path: Path) -> Path:
     """Return where the settings are kept as they were before ours."""
     return path.with_name(path.name + ".before-pps")
-
-
-_MAX_BYTES = 16 * 1024 * 1024
 
 
 def read(path: Path) -> bytes | None:

@@ -65,6 +65,12 @@ Ask more of it:
 Begin your own:
   {own} init && {own} entity create ana"""
 
+SQUAD = "demo"
+_NEXT_OF_SQUAD = """
+Ask more of it:
+  {pps} squad show demo
+  {pps} records list demo_kublai"""
+
 
 @dataclass(frozen=True, slots=True)
 class _FilledEntity:
@@ -304,13 +310,6 @@ def _own_pps() -> str:
         return "pps"
     beside = Path(sys.executable).with_name("pps")
     return os.path.relpath(beside if beside.exists() else sys.argv[0])
-
-
-SQUAD = "demo"
-_NEXT_OF_SQUAD = """
-Ask more of it:
-  {pps} squad show demo
-  {pps} records list demo_kublai"""
 
 
 async def demonstrate_squad(settings: Settings, *, quiet: bool) -> dict[str, JSON]:

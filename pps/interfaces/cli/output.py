@@ -35,6 +35,23 @@ EXIT_NOT_FOUND = 3
 EXIT_AGAIN = 4
 EXIT_INTERRUPTED = 130
 
+_MAX_JSON_BYTES = 16 * 1024 * 1024
+_QUOTED = 80
+_HEADING = re.compile(r"^(?:nodes|facts|episodes|anchors|turns)(?: \([^)\n]*\))?:$", re.MULTILINE)
+_SUPERSEDED = re.compile(r"\((?:superseded|possibly outdated since) [^\n]*?\)(?= \[)")
+_SHORT_ID = re.compile(r"\[[0-9a-f]{8}\]")
+_UUID = re.compile(r"(?<![:.\w-])([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
+_PATH = re.compile(r"([a-z_]+)\D*(\d+)?.*")
+"""The first field and the item's number of a path such as ``nodes[0].name`` or ``nodes.0.name``."""
+_REMEDIES = {
+    "id": "`pps recall`, `pps timeline` and others show ids in brackets",
+    "anchor": "`pps anchors list NAME` shows them",
+    "job": "`pps jobs list NAME` shows them",
+    "project": "`pps route list` shows the folders that have a memory",
+    "router": "`pps router list` shows them",
+    "squad": "`pps squad list` shows them",
+}
+
 
 def server() -> Link:
     """Return the link to this user's server, for the command line's actor.
@@ -85,9 +102,6 @@ def absolute(path: str) -> str:
     It resolves the links.
     """
     return str(Path(path).expanduser().absolute())
-
-
-_MAX_JSON_BYTES = 16 * 1024 * 1024
 
 
 def json_text(label: str, text: str) -> JSON:
@@ -221,23 +235,6 @@ def unforeseen(error: Exception) -> int:
             "shows where)"
         )
     return told(errors.PPSError(text))
-
-
-_QUOTED = 80
-_HEADING = re.compile(r"^(?:nodes|facts|episodes|anchors|turns)(?: \([^)\n]*\))?:$", re.MULTILINE)
-_SUPERSEDED = re.compile(r"\((?:superseded|possibly outdated since) [^\n]*?\)(?= \[)")
-_SHORT_ID = re.compile(r"\[[0-9a-f]{8}\]")
-_UUID = re.compile(r"(?<![:.\w-])([0-9a-f]{8})-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\b")
-_PATH = re.compile(r"([a-z_]+)\D*(\d+)?.*")
-"""The first field and the item's number of a path such as ``nodes[0].name`` or ``nodes.0.name``."""
-_REMEDIES = {
-    "id": "`pps recall`, `pps timeline` and others show ids in brackets",
-    "anchor": "`pps anchors list NAME` shows them",
-    "job": "`pps jobs list NAME` shows them",
-    "project": "`pps route list` shows the folders that have a memory",
-    "router": "`pps router list` shows them",
-    "squad": "`pps squad list` shows them",
-}
 
 
 def render_error(

@@ -43,6 +43,10 @@ BY_SOCKET = (
 _log = logging.getLogger(__name__)
 _LOOPBACK_PREFIXES = ("127.", "::1", "::ffff:127.")
 
+_PORT = re.compile("[0-9]{1,5}")  # of digits in other scripts, str.isdigit thinks otherwise
+_LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
+_ANYWHERE = ("0.0.0.0", "::", "")  # noqa: S104 - compared, not bound
+
 
 class Trust:
     """Determines the caller of a request from its token.
@@ -215,11 +219,6 @@ def is_local(connection: HTTPConnection) -> bool:
 def is_loopback(host: str) -> bool:
     """Tell whether only this machine reaches an address."""
     return host == "localhost" or host.startswith(_LOOPBACK_PREFIXES)
-
-
-_PORT = re.compile("[0-9]{1,5}")  # of digits in other scripts, str.isdigit thinks otherwise
-_LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
-_ANYWHERE = ("0.0.0.0", "::", "")  # noqa: S104 - compared, not bound
 
 
 class Names:

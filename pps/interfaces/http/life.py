@@ -33,6 +33,16 @@ _socket_log = logging.getLogger(f"{__name__}.sockets")
 # It would log each connection's path, and at debug what is said and both halves of the session.
 _socket_log.setLevel(logging.WARNING)
 
+MAX_HEAD = 64 * 1024
+"""Most bytes of a request's first line and headers, and of what a body has beside its content."""
+HEAD_S = 30.0
+"""Longest time from a connection's begin, or a next request's first byte, to complete headers."""
+_log = logging.getLogger(__name__)
+_GRACE_S = 10
+_KEEP_ALIVE_S = 120
+_LOOK_S = 1.0
+_PAUSE_S = 0.01
+
 
 class QuietSocket(WebSocketsSansIOProtocol):
     """A socket of a page: uvicorn's, without its logs or waits for a slow reader.
@@ -52,17 +62,6 @@ class QuietSocket(WebSocketsSansIOProtocol):
             self.transport.abort()
             return
         await super().send(message)
-
-
-MAX_HEAD = 64 * 1024
-"""Most bytes of a request's first line and headers, and of what a body has beside its content."""
-HEAD_S = 30.0
-"""Longest time from a connection's begin, or a next request's first byte, to complete headers."""
-_log = logging.getLogger(__name__)
-_GRACE_S = 10
-_KEEP_ALIVE_S = 120
-_LOOK_S = 1.0
-_PAUSE_S = 0.01
 
 
 class BoundedHead(HttpToolsProtocol):

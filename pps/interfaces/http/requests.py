@@ -16,6 +16,14 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from pps.core.log_context import SCOPE_KEY, new_request_id, serving
 
+_log = logging.getLogger(__name__)
+REQUEST_ID = "X-Request-Id"
+BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+"""Upper bounds of the histogram of times."""
+NO_ROUTE = "none"
+"""What requests are counted under that no route took."""
+_METHODS = frozenset({"GET", "POST", "DELETE", "HEAD", "OPTIONS"})
+
 
 class Activity:
     """Counts requests in hand.
@@ -86,16 +94,6 @@ class ActivityMeter:
                 stop.cancel()
 
         return receive_or_stop
-
-
-_log = logging.getLogger(__name__)
-
-REQUEST_ID = "X-Request-Id"
-BUCKETS_S = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
-"""Upper bounds of the histogram of times."""
-NO_ROUTE = "none"
-"""What requests are counted under that no route took."""
-_METHODS = frozenset({"GET", "POST", "DELETE", "HEAD", "OPTIONS"})
 
 
 @dataclass(slots=True)

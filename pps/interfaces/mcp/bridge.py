@@ -65,6 +65,21 @@ _log = logging.getLogger(__name__)
 _PIECE_BYTES = 256 * 1024
 """Bytes that are read at once of a line that is too long."""
 
+_VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
+_CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
+_SERVER_KEY = "io.modelcontextprotocol/serverInfo"
+_UNSUPPORTED_VERSION = -32022
+_MAX_WORKERS = 32
+"""Most calls that the server works on at once."""
+_MAX_CALLS = 1_000
+"""Most calls in hand; those beyond are refused."""
+_DRAIN_S = 120.0
+"""How long calls in hand may still be answered after the end of the input."""
+_MAX_ECHO = 200
+"""Most characters of a request's own words in an error."""
+_REPEATS_S = (0.0, 0.5, 2.0)
+"""Pauses before a lost call is made again; the next server may still be starting."""
+
 
 class Output:
     """Writes whole messages, one a line; any thread may call it.
@@ -152,24 +167,6 @@ def _aside(descriptor: int, instead: int) -> BinaryIO:
     # A thread may still use this descriptor at the end: it is never closed, so never given to
     # another file.
     return os.fdopen(own, "rb" if descriptor == 0 else "wb", closefd=False)
-
-
-_VERSION_KEY = "io.modelcontextprotocol/protocolVersion"
-_CAPABILITIES_KEY = "io.modelcontextprotocol/clientCapabilities"
-_SERVER_KEY = "io.modelcontextprotocol/serverInfo"
-_UNSUPPORTED_VERSION = -32022
-
-_MAX_WORKERS = 32
-"""Most calls that the server works on at once."""
-_MAX_CALLS = 1_000
-"""Most calls in hand; those beyond are refused."""
-_DRAIN_S = 120.0
-"""How long calls in hand may still be answered after the end of the input."""
-_MAX_ECHO = 200
-"""Most characters of a request's own words in an error."""
-
-_REPEATS_S = (0.0, 0.5, 2.0)
-"""Pauses before a lost call is made again; the next server may still be starting."""
 
 
 def serve_stdio(home: Path, entity: str, toolset: str = "", actor: str = "") -> None:

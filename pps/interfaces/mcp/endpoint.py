@@ -65,6 +65,11 @@ CallTool: TypeAlias = Callable[
     [Context, types.CallToolRequestParams], Awaitable[types.CallToolResult]
 ]
 
+_ID = "mcp-session-id"
+_SCOPE = "memory"
+_CALLER = "pps_caller"
+FindCaller: TypeAlias = Callable[[str], Awaitable[Caller | None]]
+
 
 def make_server(
     list_tools: ListTools,
@@ -147,12 +152,6 @@ async def _guard(ctx: Context, call_next: CallNext) -> HandlerResult:
         raise MCPError(
             types.INTERNAL_ERROR, "something went wrong inside PPS; its log has the details"
         ) from None
-
-
-_ID = "mcp-session-id"
-_SCOPE = "memory"
-_CALLER = "pps_caller"
-FindCaller: TypeAlias = Callable[[str], Awaitable[Caller | None]]
 
 
 class BoundedBodies:

@@ -24,6 +24,9 @@ from pps.operations.calls import Caller, Calls, ProgressReport
 if TYPE_CHECKING:
     from pps.interfaces.mcp.endpoint import Endpoint
 
+_BEAT_S = 15.0
+"""How often a bridge is told that a call still goes on."""
+
 
 class LateEndpoint:
     """An ASGI app with the arguments of ``Endpoint``, which it makes at the first request."""
@@ -80,10 +83,6 @@ class LateEndpoint:
         async with endpoint.running():
             ready.set()
             await self._ended.wait()
-
-
-_BEAT_S = 15.0
-"""How often a bridge is told that a call still goes on."""
 
 
 class BridgeDesk:

@@ -50,6 +50,16 @@ _SET_UP = ("command", "model")
 A schema leaves them out, since the setting applies by itself.
 """
 
+_log = logging.getLogger(__name__)
+ToolResult: TypeAlias = dict[str, Any]
+"""The protocol's ``CallToolResult`` as JSON: content, structuredContent, isError, _meta.
+
+The protocol's library is not needed to make one.
+"""
+_META = "pps"
+"""Prefix of the names in a result's ``_meta``."""
+_NOTICE = "notice"
+
 
 def tool(operation: AnyOperation) -> dict[str, Any]:
     """Return an operation as the protocol's ``Tool``, as JSON.
@@ -150,19 +160,6 @@ def _lean(schema: Any) -> Any:
         elif key not in _UNREAD:
             lean[key] = value if key == "default" else _lean(value)
     return lean
-
-
-_log = logging.getLogger(__name__)
-
-ToolResult: TypeAlias = dict[str, Any]
-"""The protocol's ``CallToolResult`` as JSON: content, structuredContent, isError, _meta.
-
-The protocol's library is not needed to make one.
-"""
-
-_META = "pps"
-"""Prefix of the names in a result's ``_meta``."""
-_NOTICE = "notice"
 
 
 def tool_arguments(arguments: Mapping[str, JSON]) -> dict[str, JSON]:
