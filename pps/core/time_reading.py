@@ -60,7 +60,8 @@ _LONG = "january february march april may june july august september october nov
 _SHORT = "jan feb mar apr jun jul aug sept sep oct nov dec"
 _MONTH = _LONG.replace(" ", "|")
 _ANY_MONTH = rf"(?:{_MONTH}|(?:{_SHORT.replace(' ', '|')})\b\.?)"
-_WEEKDAY = "(?:monday|tuesday|wednesday|thursday|friday|saturday|sunday)"
+WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_WEEKDAY = f"(?:{'|'.join(WEEKDAYS)})"
 _SEASON = "(?:spring|summer|autumn|fall|winter)"
 _YEAR = r"(?:19|20)\d\d"
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?"
@@ -174,7 +175,7 @@ _DENSE: Mapping[str, str] = {
     "ko": r"그저께|어제|오늘|지난\s?(?:주|달|해)|작년|\d+(?:일|주|개월|년) 전|\d{4}년 \d{1,2}월(?: \d{1,2}일)?",
 }
 _CUES = f"""
-{_LONG} {_SHORT} monday tuesday wednesday thursday friday saturday sunday spring summer autumn fall winter weekend
+{_LONG} {_SHORT} {" ".join(WEEKDAYS)} spring summer autumn fall winter weekend
 week weeks month months year years decade decades day days ago yesterday today tonight tomorrow night morning
 afternoon evening
 """

@@ -28,6 +28,7 @@ import numpy as np
 
 from pps.config import shipped
 from pps.core.recalled import Channel, Evidence, Hit
+from pps.core.time_reading import WEEKDAYS
 from pps.core.values import AnchorPassage, ChannelName, Fact, Node, Turn, words_of
 from pps.index.prompts import (
     ASKS,
@@ -62,6 +63,11 @@ BESIDE = -0.9
 """Enough for one of the best lines of an answer."""
 
 # Deviations above any unrelated text.
+LINE = 2.0
+"""Enough for one of the best lines of an answer in a small memory.
+
+Of a dozen turns about half of the unrelated ones are above ``BESIDE``.
+"""
 LOOSE = 1.2
 """Enough for what is about somebody who is named and shares another word."""
 NAME_ALONE = 5.2
@@ -79,6 +85,7 @@ _AGREED_WORDS = 2
 _AGREED_NEARNESS = 2.5
 
 _MIN_TURNS_COUNTED = 8
+_MAX_TURNS_OF_SMALL_MEMORY = 100
 _OWN_MATTER_BONUS = 0.9
 """How much lower all of that lies for a query about the speaker's own: only a memory knows it."""
 _OWN_MATTERS = re.compile(
@@ -233,6 +240,9 @@ class _Floor:
         self._is_own_matter = _OWN_MATTERS.search(search.text) is not None
         if self._is_own_matter:
             self._rise -= _OWN_MATTER_BONUS
+        self._least_of_best_lines = self._rise + BESIDE
+        if turn_count <= _MAX_TURNS_OF_SMALL_MEMORY:
+            self._least_of_best_lines = max(self._least_of_best_lines, LINE)
         self._nearness: dict[str, float] = {}
         self._name_nearness: dict[str, float] = {}
         self._with_rare_word: set[str] = set()
@@ -271,14 +281,15 @@ class _Floor:
     async def _distinctively_named_nodes(self) -> dict[str, Sequence[str]]:
         """Return node → names of the nodes that the query names by a word that is no common one.
 
-        A common word counts if it is the query's only one. The entity's own node is left out.
+        A common word counts if it is the query's only one. The entity's own node is left out, and
+        so is a weekday: "Friday" says when, and nothing of whom the query is about.
         """
         sources = self._search.sources
         named = [node for node in await self._search.named_nodes() if node != sources.self_node]
         names_of = await sources.journal.names_of(named) if named else {}
         telling = _telling_words(self._search)
         words = telling if len(telling) == 1 else self._uncommon
-        distinctive = {word.casefold() for word in words}
+        distinctive = {word.casefold() for word in words}.difference(WEEKDAYS)
         nodes: dict[str, Sequence[str]] = {}
         for node in named:
             for name in names_of.get(node, ()):
@@ -454,7 +465,7 @@ class _Floor:
             for hit in first:
                 # A reply is shown when it is near by itself, not beside better lines.
                 is_answer = not (isinstance(hit.item, Turn) and is_reply(hit.item))
-                least = self._least_of(hit, self._rise + BESIDE)
+                least = self._least_of(hit, self._least_of_best_lines)
                 if is_answer and self._nearness_of(hit) >= least:
                     lines.add(hit.id)
         return frozenset(lines)
@@ -612,18 +623,20 @@ def _max_rare_turns(turn_count: int) -> int:
 def _uncommon_words(search: Search) -> dict[str, bool]:
     """Return the query's names, identifiers and rare words → whether it is a name.
 
-    A name has a capital where no sentence begins.
+    A name has a capital where no sentence begins. A weekday is uncommon and no name.
     """
     uncommon: dict[str, bool] = {}
     begins_sentence = True
     for match in _TERM.finditer(search.text):
         word = match[0]
-        is_name = word[0].isupper() and not begins_sentence and not is_small_talk(word)
+        is_weekday = word.casefold() in WEEKDAYS
+        begins_upper = word[0].isupper() and not begins_sentence
+        is_name = begins_upper and not is_weekday and not is_small_talk(word)
         following = search.text[match.end() : match.end() + 1]
         begins_sentence = following in (".", "!", "?", ":", "\n")
         # In a script without spaces a run of characters is no word: it matches any two of them.
         is_word = word[0] < _SCRIPTS_WITHOUT_SPACES and len(word) > 2 and word in search.words
-        if is_word and (is_name or is_rare(word)):
+        if is_word and (is_name or is_weekday or is_rare(word)):
             uncommon[word] = is_name
     return uncommon
 

@@ -36,6 +36,31 @@ NOTES = (
 """Eight notes, each with a question in its own words and one in others."""
 
 
+SMALL_MEMORY = (
+    "My gym is Fitlab.",
+    "My dentist is Dr. Okafor.",
+    "I live in York.",
+    "My sister Elena moved to Lisbon in March.",
+    "I am allergic to peanuts.",
+    "We decided to use Postgres for the billing service.",
+    "I drink oat milk in my coffee.",
+    "My car is a blue Volvo.",
+    "The wifi password of the cabin is on the fridge.",
+    "The code review of the parser is due on Friday.",
+)
+SMALL_QUESTIONS = {
+    "Where do I work out?": "Fitlab",
+    "who looks after my teeth?": "Okafor",
+    "where does my sister live?": "Lisbon",
+    "which database do we use for billing?": "Postgres",
+    "what do I put in my coffee?": "oat milk",
+    "what car do I drive?": "Volvo",
+    "what should I avoid eating?": "peanuts",
+    "what is the wifi password at the cabin?": "fridge",
+    "what do I have to finish by Friday?": "parser",
+}
+
+
 async def tell(memory: Memory, texts: Sequence[str], *, day: int = 0, session: str = "") -> None:
     await memory.remember_many(
         [
@@ -92,6 +117,35 @@ async def test_a_question_that_retrievers_agree_on_is_answered_below_the_floor(o
     pack = await ops.sessions.pack("Which region does production run in now?", "s")
     assert "eu-west-1" in pack.text
     assert 1 <= sum(pack.sections.values()) <= 10
+
+
+async def test_a_small_memory_answers_without_most_of_what_is_unrelated(app: App) -> None:
+    await app.create("ana")
+    async with app.memory("ana") as memory:
+        await tell(memory, SMALL_MEMORY)
+        missing: list[str] = []
+        unrelated: dict[str, list[str]] = {}
+        for question, answer in SMALL_QUESTIONS.items():
+            pack = await memory.sessions.pack(question, question)
+            lines = [line for line in pack.text.splitlines() if line.startswith("- ")]
+            unrelated[question] = [line for line in lines if answer not in line]
+            if len(unrelated[question]) == len(lines):
+                missing.append(question)
+    assert missing == []
+    assert all(len(lines) <= 2 for lines in unrelated.values()), unrelated
+    assert sum(map(len, unrelated.values())) <= len(SMALL_QUESTIONS), unrelated
+
+
+async def test_a_weekday_is_no_name_of_somebody_whom_the_memory_does_not_know(app: App) -> None:
+    await app.create("ana")
+    async with app.memory("ana") as memory:
+        await tell(
+            memory, ["The code review of the parser is due on Friday.", "I never eat mushrooms."]
+        )
+        due = await memory.sessions.pack("what do I have to finish by Friday?", "due")
+        other = await memory.sessions.pack("what do I have to finish by Sunday?", "other")
+    assert "parser" in due.text
+    assert "mushrooms" not in due.text + other.text
 
 
 async def test_a_question_of_one_word_about_the_speaker_is_answered_by_what_has_that_word(
