@@ -389,6 +389,15 @@ async def test_a_sole_reviewers_own_proposal_is_refused_at_submit(team: Team) ->
         await team.ask("kublai", "proposal_submit", id=made["id"])
 
 
+async def test_a_refused_submission_shares_nothing_with_the_squad(team: Team) -> None:
+    fields = {"topic": "handoff", "findings": "The handoff takes an hour."}
+    made = await team.store("mongke", "An hour.", type="Research", fields=fields)
+    with pytest.raises(InvalidRequest, match="is no WorkflowImprovement"):
+        await team.ask("mongke", "proposal_submit", id=made["id"])
+    assert "The handoff takes an hour." not in await team.pool_text()
+    assert (await team.ask("kublai", "memory_query", topic="handoff"))["pool"] == []
+
+
 async def test_tasks_are_refused_for_former_members_cancelled_and_reported_blocked(
     team: Team,
 ) -> None:

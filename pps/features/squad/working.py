@@ -209,10 +209,11 @@ async def submit(desk: Desk, id_: str, to: Step, why: str) -> Record:
         mine = await pool.records.pool.copies(desk.me.id, [id_])
         theirs = (await pool.records.pool.shared([id_])).get(id_)
         if to == "pending_approval" and not (theirs and theirs.member == desk.me.id):
+            [own_record] = await desk.memory.records.get([id_])
+            _check_is_proposal(own_record)  # before it is shared: a refusal must show nothing
             mine[id_] = (await share(desk, id_)).record.id
         [record] = await pool.records.get([mine.get(id_, id_)])
-        if record.kind != PROPOSAL:
-            raise InvalidRequest("id", "is no WorkflowImprovement; memory_share shares the rest")
+        _check_is_proposal(record)
         by = pool.records.by(desk.me.id)
         at = list[Also]()
         _check_step(desk, record, to)
@@ -230,6 +231,11 @@ async def submit(desk: Desk, id_: str, to: Step, why: str) -> Record:
             .records[0]
             .record
         )
+
+
+def _check_is_proposal(record: Record) -> None:
+    if record.kind != PROPOSAL:
+        raise InvalidRequest("id", "is no WorkflowImprovement; memory_share shares the rest")
 
 
 def _check_step(desk: Desk, record: Record, to: Step) -> None:
