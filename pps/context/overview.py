@@ -289,7 +289,7 @@ async def _changes(
 ) -> tuple[RecentChange, ...]:
     moment = journal.now()
     closed = {closing.by_fact: closing.fact for closing in closings}
-    replaced = set(closed.values())
+    replaced = {closing.fact for closing in closings}
     changes: list[RecentChange] = []
     for each in stated:
         fact = facts[each.fact]

@@ -56,6 +56,29 @@ async def test_it_names_people_places_and_what_replaced_what(memory: Memory) -> 
     assert (shown.holds.turns, shown.holds.facts, shown.health.ok) == (2, 3, True)
 
 
+async def test_each_fact_that_one_statement_replaces_is_no_change_of_its_own(
+    memory: Memory,
+) -> None:
+    works = FactDraft("Wren", "WORKS_AT", "Mill", text="Wren works at the Mill.")
+    await memory.remember(
+        "Wren lives at Haven and works at the Mill.",
+        facts=[lives("Haven"), works],
+        occurred_at=START,
+    )
+    await memory.remember(
+        "Wren has moved to the loft and left the Mill.",
+        facts=[lives("loft", ("Wren lives at Haven.", "Wren works at the Mill."))],
+        occurred_at=START + timedelta(days=9),
+    )
+    assert await memory.settled()
+
+    changes = (await memory.overview()).changes
+
+    assert [(change.change, change.text) for change in changes] == [
+        ("replaced", "Wren lives at loft.")
+    ]
+
+
 async def test_what_was_spoken_of_lately_comes_before_what_was_long_ago(memory: Memory) -> None:
     for number in range(12):
         node = NodeDraft(f"Old {number}", "Person")
