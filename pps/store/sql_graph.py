@@ -89,6 +89,7 @@ _JOINS: Final = (
     ("fact", "object", "node"),
     ("mention", "episode", "episode"),
     ("mention", "node", "node"),
+    ("support", "fact", "fact"),
     ("member", "community", "community"),
     ("member", "node", "node"),
     ("node_name", "node", "node"),

@@ -8,6 +8,7 @@ import stat
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -124,6 +125,23 @@ async def test_a_damaged_value_is_an_error_that_names_what_mends_it(
     file = await open_graph_file(path, group, "`pps rebuild ana` makes it anew")
     with pytest.raises(StoreError, match=r"damaged.*`pps rebuild ana`"):
         await SqlGraphStore(file).nodes([ana.uuid])
+    await file.close()
+
+
+async def test_a_support_of_an_absent_fact_is_counted_by_the_audit(tmp_path: Path) -> None:
+    path, group = tmp_path / "graph.db", new_group()
+    file = await open_graph_file(path, group)
+    store = SqlGraphStore(file)
+    ana, ben = await two_nodes(store)
+    fact = a_fact(ana, ben)
+    await store.save_facts([fact], {})
+    assert await store.foreign_edges() == 0
+    with closing(sqlite3.connect(path)) as db, db:  # another program: foreign keys are off
+        db.execute(
+            "INSERT INTO support (fact, place, grp, episode) VALUES (?, 0, ?, ?)",
+            (str(uuid4()), group, str(uuid4())),
+        )
+    assert await store.foreign_edges() == 1
     await file.close()
 
 
