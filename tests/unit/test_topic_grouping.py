@@ -8,9 +8,10 @@ from datetime import UTC, datetime, timedelta
 import numpy as np
 import pytest
 
-from pps.features.topics.topic_tools import portfolio_words
+from pps.features.topics.topic_tools import portfolio_words, stability_words
 from pps.features.topics.topic_values import (
     Portfolio,
+    Stability,
     Topic,
     churn,
     entropy,
@@ -97,5 +98,9 @@ def test_what_is_not_known_of_topics_is_said_with_the_reason_and_what_to_do() ->
     assert "takes two detections" in once
     assert "pps detect NAME" in once
     assert "takes two topics" in once
-    assert "25% of the memberships changed" in again
+    assert "25% of the memberships changed since the earlier detection." in again
+    stability = stability_words(
+        Stability(24, 3, 2, {"emerging": 2}, False, churn=0.25, entropy=1.0)
+    )
+    assert "25% of the memberships changed from the first snapshot to the last." in stability
     assert "evenness of 1.00 of 1" in again

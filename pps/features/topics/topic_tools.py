@@ -103,7 +103,10 @@ def portfolio_words(view: Portfolio) -> str:
         )
         lines += [f"  {', '.join(topic.terms)}"] if topic.terms else []
         lines += [f"  {short_id(member)}" for member in topic.members]
-    return "\n".join([*lines, _change_text(view.churn, view.entropy, consolidate=view.consolidate)])
+    change = _change_text(
+        view.churn, view.entropy, "since the earlier detection", consolidate=view.consolidate
+    )
+    return "\n".join([*lines, change])
 
 
 def stability_words(view: Stability) -> str:
@@ -113,18 +116,29 @@ def stability_words(view: Stability) -> str:
         f"{counted(view.topics, 'topic')} ({phases}); {counted(view.snapshots, 'snapshot')} in "
         f"{view.hours} h."
     )
-    return f"{head}\n{_change_text(view.churn, view.entropy, consolidate=view.consolidate)}"
+    change = _change_text(
+        view.churn,
+        view.entropy,
+        "from the first snapshot to the last",
+        consolidate=view.consolidate,
+    )
+    return f"{head}\n{change}"
 
 
-def _change_text(churn: float | None, entropy: float | None, *, consolidate: bool) -> str:
-    """Return in words how much topics changed and how evenly they are spread."""
+def _change_text(
+    churn: float | None, entropy: float | None, compared: str, *, consolidate: bool
+) -> str:
+    """Return in words how much topics changed and how evenly they are spread.
+
+    ``compared`` says between which detections they changed.
+    """
     if churn is None:
         changed = (
             "How much the topics changed is not known yet: that takes two detections. Detect them "
             "again when more has been remembered (detect_topics, `pps detect NAME`)."
         )
     else:
-        changed = f"{churn:.0%} of the memberships changed since the earlier detection."
+        changed = f"{churn:.0%} of the memberships changed {compared}."
     if entropy is None:
         spread = "How evenly memories are spread over topics is not known: that takes two topics."
     else:

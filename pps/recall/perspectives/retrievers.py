@@ -55,7 +55,7 @@ async def _bm25_score(search: Search, channel: ChannelName, ids: AbstractSet[str
     for collection in search.collections(channel):
         lists.append(await search.text_matches_among(collection, search.words, ids))
         lists.append(await search.text_matches(collection, search.words, 1))
-    scored = textual(best_of(lists, len(ids) + 1))
+    scored = textual(best_of(lists, len(ids) + len(search.collections(channel))))
     return [entry for entry in scored if entry.id in ids]
 
 
