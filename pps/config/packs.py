@@ -11,10 +11,11 @@ from pps.config.pack_reading import read_pack
 from pps.config.packaged import shipped
 from pps.core.errors import ConfigError, InvalidRequest
 from pps.core.kinds import KindPack
+from pps.core.record_values import TITLED_PACK
 from pps.core.text import snake
 from pps.core.user_files import read_text
 
-ALWAYS = "events"
+ALWAYS = TITLED_PACK
 """The pack that every memory has."""
 
 

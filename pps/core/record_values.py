@@ -14,6 +14,13 @@ from pps.core.values import JSON
 
 CiteKind: TypeAlias = Literal["fact", "turn", "record"]
 Compare: TypeAlias = Literal["=", "!=", "<", "<=", ">", ">=", "in", "contains", "is_null"]
+TITLED_PACK = "events"
+"""The pack of the records that are titled texts; every memory has it.
+
+A pack of one's own may name the kind of a titled text too. Its record is of this pack all the same:
+what is titled stays so when that pack goes, and this name alone tells it from a typed record.
+"""
+TITLED_PACK_VERSION = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +34,16 @@ class Cite:
 
 @dataclass(frozen=True, slots=True)
 class Record:
-    """A record as it is now.
+    """A record as it is now: a typed record, or a titled text.
 
     Attributes:
-        id: Its node's uuid; turn: the source in the journal, whose text is the summary.
-        summary: 1 to 2,000 characters.
-        fields: Typed by the kind; dates and times as ISO 8601 texts.
+        id: Its node's uuid; turn: the source in the journal. Its text is the summary, and the
+            description of a typed record; a titled text can be longer than its summary.
+        summary: 1 to 2,000 characters; of a titled text its first sentence, 200 at most.
+        fields: Typed by the kind, dates and times as ISO 8601 texts; of a titled text as given.
         state: Of the kind's life cycle; empty where it has none.
-        pack, pack_version: Whose kind it was when it was last written.
+        pack, pack_version: Whose kind it was when it was last written; ``TITLED_PACK`` of a titled
+            text.
         version: 1 when it is new, one more with each change; what ``expected_version`` compares.
         actor: Who wrote this version; author: who made it. Empty is the person.
         created_at: Event time, what recency goes by; updated_at: when this version was written.

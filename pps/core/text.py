@@ -10,6 +10,10 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 
+MAX_TITLE = 80
+"""Most characters of a title that is taken from a text."""
+MAX_SUMMARY = 200
+"""Most characters of a summary that is taken from a text, without ``…``."""
 _MAX_COMPARED = 100
 _CHARACTERS_A_TOKEN = 3.5
 _SPACE = re.compile(r"\s+")
@@ -37,6 +41,27 @@ _UNSEEN = re.compile(rf"[{UNSEEN_CHARACTERS}]|{UNSEEN_JOINERS}")
 _CLAUSE = re.compile(r"[^.!?…。！？\n]+[.!?…。！？]*")
 _QUESTION_MARKS = ("?", "？", "؟", "՞", ";")
 _SENTENCE = re.compile(r"(?<=[.!?。！？…])\s+|(?<=[。！？])|\n{2,}")
+# In scripts with spaces a full stop ends a sentence before white space; in those without, at once.
+_END = re.compile(r"[.!?…؟।۔։]+[\"'”’»)\]]*(?=\s|$)|[。！？]+[」』”’）]*|\n\s*\n")
+_ABBREVIATED = re.compile(
+    r"(?:^|\W)(?:[^\W\d_]|mr|mrs|ms|dr|prof|st|vs|no|etc|e\.g|i\.e|z\.B|ca|bzw|p|pp|fig)\.$",
+    re.IGNORECASE,
+)
+_NUMBERED = re.compile(r"^[ \t]*\d{1,3}\.$", re.MULTILINE)
+_AFTER_ORDINAL = (
+    "Jan",
+    "Feb",
+    "Mär",
+    "Apr",
+    "Mai",
+    "Jun",
+    "Jul",
+    "Aug",
+    "Sep",
+    "Okt",
+    "Nov",
+    "Dez",
+)
 
 
 def normalise(text: str) -> str:
@@ -149,3 +174,48 @@ def counted(number: int, word: str) -> str:
     """Return a number with its noun: ``1 node``, ``2 entries``."""
     plural = word[:-1] + "ies" if re.search("[^aeiou]y$", word) else word + "s"
     return f"{number:,} {word if number == 1 else plural}"
+
+
+def summary_of(content: str) -> str:
+    """Return the first sentence if it has at most 200 characters, else the first 200 and ``…``."""
+    text = content.strip()
+    sentence = _SPACE.sub(" ", text[: _sentence_end(text)]).strip()
+    if len(sentence) <= MAX_SUMMARY:
+        return sentence
+    return _first_characters(sentence, MAX_SUMMARY).rstrip() + "…"
+
+
+def title_of(content: str) -> str:
+    """Return the title for a record without one: its first 80 characters, white space folded."""
+    text = _SPACE.sub(" ", content[: MAX_TITLE * 8].strip())
+    return _first_characters(text, MAX_TITLE).strip() if len(text) > MAX_TITLE else text
+
+
+def _sentence_end(text: str) -> int:
+    for match in _END.finditer(text):
+        before = (text, max(0, match.start() - 8), match.start() + 1)
+        if not (
+            _ABBREVIATED.search(*before)
+            or _NUMBERED.search(*before)
+            or _is_ordinal(text, match.start())
+        ):
+            return match.end()
+    return len(text)
+
+
+def _is_ordinal(text: str, stop: int) -> bool:
+    """Tell whether a full stop makes the number before it an ordinal, as in "am 3. Mai"."""
+    rest = text[stop + 1 : stop + 8].lstrip(" ")
+    return text[stop - 1 : stop].isdigit() and (
+        rest[:1].islower() or rest.startswith(_AFTER_ORDINAL)
+    )
+
+
+def _first_characters(text: str, size: int) -> str:
+    """Return at most ``size`` characters; combining marks and joined emoji stay whole."""
+    end = min(size, len(text))
+    while 1 < end < len(text) and (
+        unicodedata.category(text[end])[0] == "M" or text[end - 1] == "\u200d" == text[end]
+    ):
+        end -= 1
+    return text[:end]

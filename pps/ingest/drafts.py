@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 import re
 import time as clock
-import unicodedata
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
@@ -31,8 +30,6 @@ Extraction: TypeAlias = Literal["given", "rules", "command", "model", "none"]
 _T = TypeVar("_T")
 TYPED_SOURCE = "record"
 """Source of the turns of records whose kind a pack of kinds defines."""
-MAX_TITLE = 80
-MAX_SUMMARY = 200
 _RETRY_AFTER_S = 5.0
 _FLOWS_S = 0.25
 _KEEPS_UP = 1_000
@@ -40,28 +37,6 @@ _KEEPS_UP = 1_000
 _CODE = re.compile(r"```.*?(?:```|\Z)|`[^`\n]*`", re.DOTALL)
 _LINK = re.compile(r"\[\[([^\[\]\n|]{1,200})(?:\|[^\[\]\n]*)?\]\]")
 _BEFORE_TAG = re.compile(r"[\w#/&]")
-_SPACE = re.compile(r"\s+")
-# In scripts with spaces a full stop ends a sentence before white space; in those without, at once.
-_END = re.compile(r"[.!?…؟।۔։]+[\"'”’»)\]]*(?=\s|$)|[。！？]+[」』”’）]*|\n\s*\n")
-_ABBREVIATED = re.compile(
-    r"(?:^|\W)(?:[^\W\d_]|mr|mrs|ms|dr|prof|st|vs|no|etc|e\.g|i\.e|z\.B|ca|bzw|p|pp|fig)\.$",
-    re.IGNORECASE,
-)
-_NUMBERED = re.compile(r"^[ \t]*\d{1,3}\.$", re.MULTILINE)
-_AFTER_ORDINAL = (
-    "Jan",
-    "Feb",
-    "Mär",
-    "Apr",
-    "Mai",
-    "Jun",
-    "Jul",
-    "Aug",
-    "Sep",
-    "Okt",
-    "Nov",
-    "Dez",
-)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,51 +96,6 @@ def links_in(text: str) -> tuple[str, ...]:
         titles.setdefault(fold(title), title)
     titles.pop("", None)
     return tuple(titles.values())
-
-
-def summary_of(content: str) -> str:
-    """Return the first sentence if it has at most 200 characters, else the first 200 and ``…``."""
-    text = content.strip()
-    sentence = _SPACE.sub(" ", text[: _sentence_end(text)]).strip()
-    if len(sentence) <= MAX_SUMMARY:
-        return sentence
-    return _cut(sentence, MAX_SUMMARY).rstrip() + "…"
-
-
-def title_of(content: str) -> str:
-    """Return the title for a record without one: its first 80 characters, white space folded."""
-    text = _SPACE.sub(" ", content[: MAX_TITLE * 8].strip())
-    return _cut(text, MAX_TITLE).strip() if len(text) > MAX_TITLE else text
-
-
-def _sentence_end(text: str) -> int:
-    for match in _END.finditer(text):
-        before = (text, max(0, match.start() - 8), match.start() + 1)
-        if not (
-            _ABBREVIATED.search(*before)
-            or _NUMBERED.search(*before)
-            or _is_ordinal(text, match.start())
-        ):
-            return match.end()
-    return len(text)
-
-
-def _is_ordinal(text: str, stop: int) -> bool:
-    """Tell whether a full stop makes the number before it an ordinal, as in "am 3. Mai"."""
-    rest = text[stop + 1 : stop + 8].lstrip(" ")
-    return text[stop - 1 : stop].isdigit() and (
-        rest[:1].islower() or rest.startswith(_AFTER_ORDINAL)
-    )
-
-
-def _cut(text: str, size: int) -> str:
-    """Return at most ``size`` characters; combining marks and joined emoji stay whole."""
-    end = min(size, len(text))
-    while 1 < end < len(text) and (
-        unicodedata.category(text[end])[0] == "M" or text[end - 1] == "\u200d" == text[end]
-    ):
-        end -= 1
-    return text[:end]
 
 
 class TextOptions(TypedDict, total=False):

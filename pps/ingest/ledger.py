@@ -153,7 +153,7 @@ class Bookkeeper:
         if kind == "node":
             without_vectors = await states.without()
         elif kind == "episode":
-            without_vectors = await self._journal.records.turns_of_packs()
+            without_vectors = await self._journal.records.turns_of_typed()
         in_text: set[str] = set()
         in_vectors: set[str] = set()
         for collection in COLLECTIONS[kind]:

@@ -13,11 +13,11 @@ from datetime import datetime
 
 from pps.core.ids import is_uuid, stable_id
 from pps.core.record_values import Record
-from pps.core.text import fold
+from pps.core.text import fold, summary_of, title_of
 from pps.core.time import now
 from pps.core.values import JSON, Fact, Node, RecordDraft, RelationDraft, Skipped, Turn
 from pps.ingest.batch import Batch, TurnOutcome
-from pps.ingest.drafts import TYPED_SOURCE, summary_of, title_of
+from pps.ingest.drafts import TYPED_SOURCE
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.entries import Job
 from pps.journal.journal import Journal

@@ -14,7 +14,7 @@ from pps.core import bounds
 from pps.core.errors import InvalidRequest
 from pps.core.kinds import PLAIN_KIND, Kinds
 from pps.core.record_values import Relation
-from pps.core.text import fold, normalise
+from pps.core.text import fold, normalise, title_of
 from pps.core.time import now
 from pps.core.values import JSON, EventReceipt, RecordDraft, Related, RelationDraft, Skipped
 from pps.ingest.drafts import (
@@ -24,7 +24,6 @@ from pps.ingest.drafts import (
     check_words,
     drafted,
     time_and_offset,
-    title_of,
 )
 from pps.ingest.duplicates import Merging
 from pps.ingest.linking import record_id, relation_id

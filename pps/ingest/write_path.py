@@ -378,8 +378,9 @@ class Pipeline:
                 soon=[spoken(turn) for turn in turns if turn.kind not in self._kinds],
             )
         records = {
-            batch.records[turn.uuid]: turn.content for turn in turns if turn.uuid in batch.records
+            turn.uuid: batch.records[turn.uuid] for turn in turns if turn.uuid in batch.records
         }
+        texts = {records[turn.uuid]: turn.content for turn in turns if turn.uuid in records}
         positions = range(0)
 
         def before_graph(db: Connection) -> None:
@@ -388,11 +389,11 @@ class Pipeline:
                 _note_closings(db, batch, settled, retried)
             if batch.ties:
                 tie_rows.put(db, batch.ties)
-            positions = log_changes(db, _changes(batch, records))
+            positions = log_changes(db, _changes(batch, texts))
 
         def after_graph(db: Connection) -> None:
-            if batch.records or batch.links:
-                put_records(db, batch.records, batch.links)
+            if records or batch.links:
+                put_records(db, records, batch.links)
             if settled is not None:
                 _erase_stale_closings(db, settled)
             after(db)
@@ -406,7 +407,7 @@ class Pipeline:
         )
         async with self._indexer.draining:
             await self._client.apply(change, before_graph, after_graph)
-        self._written = Written(positions, batch.nodes, batch.facts, records)
+        self._written = Written(positions, batch.nodes, batch.facts, texts)
 
     async def _waiting_texts(self, last_job: int) -> list[str]:
         """Return the facts and then the texts of the jobs after one."""

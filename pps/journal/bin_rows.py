@@ -21,7 +21,7 @@ from pps.core.errors import InvalidRequest
 from pps.core.ids import is_beginning
 from pps.core.sql import LIST, Connection, listed
 from pps.core.time import RunningMark, from_micros, micros, precision_of, with_precision
-from pps.journal import feature_tables, meta
+from pps.journal import feature_tables, meta, titled_rows
 from pps.journal.change_log import log_changes
 from pps.journal.entries import (
     Change,
@@ -177,6 +177,10 @@ def _put_back(db: Connection, rows: Rows) -> None:
                     f"INSERT INTO {table} ({names}) VALUES ({marks}) ON CONFLICT DO NOTHING",  # noqa: S608
                     tuple(values.values()),
                 )
+    # Rows that an earlier PPS put into the bin have turn and node alone.
+    titled_rows.put_again(
+        db, [str(row["turn"]) for row in rows.get("records", ()) if not row.get("pack")]
+    )
     feature_tables.put_back(db, rows)
 
 

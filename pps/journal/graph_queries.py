@@ -17,7 +17,7 @@ from pps.core.sql import Connection, listed
 from pps.core.text import fold
 from pps.core.time import from_micros
 from pps.journal import names, time_sql
-from pps.journal.record_queries import OF_A_PACK
+from pps.journal.record_queries import TYPED
 
 _HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|_")
 _BEGINNING = """
@@ -397,7 +397,7 @@ def titled(connection: Connection, title: str) -> list[list[Titled]]:
     folded = fold(title)
     records = connection.execute(
         f"""SELECT r.node, r.kind FROM records AS r JOIN turns AS t ON t.uuid = r.turn
-            WHERE {OF_A_PACK} AND r.folded = ? ORDER BY t.seq""",  # noqa: S608 - literals
+            WHERE {TYPED} AND r.folded = ? ORDER BY t.seq""",  # noqa: S608 - literals
         (folded,),
     ).fetchall()
     nodes = connection.execute(

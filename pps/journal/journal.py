@@ -188,7 +188,13 @@ class Journal(Store):
         def start() -> Journal:
             return cls(path, group, prepare_file(path, group))
 
-        return await asyncio.to_thread(start)
+        journal = await asyncio.to_thread(start)
+        try:
+            await journal.records.complete()
+        except BaseException:
+            await journal.close()
+            raise
+        return journal
 
     @classmethod
     async def open_in(
@@ -219,6 +225,7 @@ class Journal(Store):
                     "or restore that from a backup"
                 )
             await journal.write(partial(meta.put_owner, group=group))
+            await journal.records.complete()
         except BaseException:
             await journal.close()
             raise

@@ -727,3 +727,11 @@ CREATE TRIGGER log_episode AFTER INSERT OR UPDATE OR DELETE ON episode FOR EACH 
     WHEN (current_setting('pps.logs_graph', true) = 'on') EXECUTE FUNCTION log_graph_item('graph_episode');
 CREATE TRIGGER log_mention AFTER INSERT OR UPDATE OR DELETE ON mention FOR EACH ROW
     WHEN (current_setting('pps.logs_graph', true) = 'on') EXECUTE FUNCTION log_graph_mention();
+
+-- version 3
+-- The row of a titled text is whole too, as in version 28 of a file.
+DROP INDEX records_by_title;
+DROP INDEX records_by_folded;
+CREATE INDEX records_by_title ON records (grp, kind, folded) WHERE pack <> '' AND pack <> 'events';
+CREATE INDEX records_by_folded ON records (grp, folded) WHERE pack <> '' AND pack <> 'events';
+CREATE INDEX records_to_complete ON records (grp, turn) WHERE pack = '';

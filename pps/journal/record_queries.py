@@ -9,7 +9,7 @@ from datetime import datetime
 from typing import Literal, TypeAlias, cast
 
 from pps.core.errors import InvalidRequest
-from pps.core.record_values import Compare, Record
+from pps.core.record_values import TITLED_PACK, Compare, Record
 from pps.core.sql import LIST, Connection, listed
 from pps.core.time import from_micros, micros
 from pps.core.values import JSON
@@ -28,10 +28,13 @@ COLUMNS: Mapping[str, str] = {
     "updated_at": "r.updated_at",
 }
 """What every record has, by name."""
-OF_A_PACK = "r.pack <> ''"
-"""True of the rows ``records AS r`` of packs' kinds.
+TITLED = f"r.pack = '{TITLED_PACK}'"
+"""True of the rows ``records AS r`` of titled texts, whose kinds are those of open packs or none."""
+TYPED = f"r.pack <> '' AND r.pack <> '{TITLED_PACK}'"
+"""True of the rows ``records AS r`` of typed records: their kinds are those of packs not open.
 
-Their rows are whole; the row of a titled text has turn and node alone.
+As it stands it is the condition of the indexes of titles, which are for such rows alone. The empty
+pack is that of a row of an earlier PPS until the opening of the memory has completed it.
 """
 _FROM = "FROM records AS r JOIN turns AS t ON t.uuid = r.turn"
 
@@ -106,13 +109,23 @@ def select_page(db: Connection, wanted: RecordSelection, limit: int, cursor: str
 
 
 def select_records(db: Connection, where: str, *values: str) -> list[Record]:
-    """Return the records of packs' kinds that pass a condition, oldest first.
+    """Return the typed records that pass a condition, oldest first.
 
     ``where`` is a literal of the caller.
     """
     rows = db.execute(
-        f"SELECT {RECORD_COLUMNS} {_FROM} WHERE {OF_A_PACK} AND {where} ORDER BY t.seq",
+        f"SELECT {RECORD_COLUMNS} {_FROM} WHERE {TYPED} AND {where} ORDER BY t.seq",
         values,
+    )
+    return [read_record(row) for row in rows]
+
+
+def select_titled(db: Connection, ids: str) -> list[Record]:
+    """Return the titled texts with these ids of nodes or turns, ``listed``, oldest first."""
+    rows = db.execute(
+        f"""SELECT {RECORD_COLUMNS} {_FROM} WHERE {TITLED}
+            AND (r.node IN {LIST} OR r.turn IN {LIST}) ORDER BY t.seq""",
+        (ids, ids),
     )
     return [read_record(row) for row in rows]
 
@@ -154,7 +167,7 @@ def _start(nodes: Sequence[str], cursor: str) -> int:
 
 
 def _conditions(wanted: RecordSelection) -> tuple[list[str], list[Scalar]]:
-    conditions = [OF_A_PACK]
+    conditions = [TYPED]
     values = list[Scalar]()
     alternatives = {
         "r.node": wanted.ids,

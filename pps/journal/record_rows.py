@@ -1,8 +1,8 @@
-"""Records: the node of a turn, and for packs' kinds also fields, relations, moves and cites.
+"""Records: their rows, relations, moves and cites.
 
-The text of a record is a turn's text. A record of a pack's kind is made and changed together with
-its turn, its job and its version, in one transaction. A titled text gets its row once the turn's
-job has made its node.
+The text of a record is a turn's text. A typed record is made and changed together with its turn,
+its job and its version, in one transaction. A titled text gets its row once the turn's job has made
+its node, see ``titled_rows``.
 """
 
 from __future__ import annotations
@@ -19,17 +19,18 @@ from pps.core.sql import LIST, Connection, listed
 from pps.core.text import fold
 from pps.core.time import from_micros, micros, now
 from pps.core.values import Turn
-from pps.journal import graph_queries, job_queue, turns, versions
+from pps.journal import graph_queries, job_queue, titled_rows, turns, versions
 from pps.journal.change_log import log_changes
 from pps.journal.entries import Change, JobPayload, prepare_payload
 from pps.journal.graph_queries import Titled
 from pps.journal.links import node_times
 from pps.journal.record_queries import (
-    OF_A_PACK,
+    TYPED,
     RecordRowPage,
     RecordSelection,
     select_page,
     select_records,
+    select_titled,
 )
 from pps.journal.store import Readers
 from pps.journal.turn_listeners import TurnListeners
@@ -38,6 +39,7 @@ from pps.journal.writer import Writer
 
 T = TypeVar("T")
 
+_COMPLETED_AT_ONCE = 500
 _RELATION = "id, source, type, target, at, properties, actor"
 FieldValue: TypeAlias = tuple[float | None, str | None, int | None]
 """The indexed value of a field: a number, a text, or a time in microseconds."""
@@ -68,20 +70,27 @@ class RecordRows:
         """Run ``work`` on other tables in the same transaction."""
         return work(self._db)
 
-    def find(self, ids: Iterable[str]) -> dict[str, Record]:
+    def find(self, ids: Iterable[str], *, titled: bool = False) -> dict[str, Record]:
         """Return id → record, by ids of nodes or turns; each record stands under both of its ids.
 
-        Ids that are no record's are left out.
+        Ids that are no record's are left out, and without ``titled`` those of titled texts: authority,
+        life cycles, cites and merging of records are for typed ones.
         """
         id_list = listed(ids)
         by_id: dict[str, Record] = {}
-        for record in self._select(f"(r.node IN {LIST} OR r.turn IN {LIST})", id_list, id_list):
+        records = self._select(f"(r.node IN {LIST} OR r.turn IN {LIST})", id_list, id_list)
+        if titled:
+            records += select_titled(self._db, id_list)
+        for record in records:
             by_id[record.id] = record
             by_id[record.turn] = record
         return by_id
 
     def titled(self, title: str, kind: str = "") -> list[Record]:
-        """Return the records of a title, case and space folded, oldest first; empty is any kind."""
+        """Return the typed records of a title, case and space folded, oldest first.
+
+        Without a kind those of any kind.
+        """
         if kind:
             return self._select("r.kind = ? AND r.folded = ?", kind, fold(title))
         return self._select("r.folded = ?", fold(title))
@@ -294,7 +303,7 @@ class RecordRows:
         ]
 
     def every(self) -> list[Record]:
-        """Return all records, oldest first."""
+        """Return all typed records, oldest first."""
         return self._select("TRUE")
 
     def _select(self, where: str, *values: str) -> list[Record]:
@@ -335,10 +344,11 @@ Use: TypeAlias = Callable[[RecordRows], T]
 
 
 class RecordStore:
-    """The records of one memory: of titled texts and of packs' kinds.
+    """The records of one memory: typed ones and titled texts.
 
-    ``write``, ``read``, ``graph`` and ``page`` see only records of packs' kinds; the other methods
-    see every record. Errors and durability as for ``Journal``.
+    ``graph`` has typed records alone, for ranks, workloads and sessions are about them; ``page`` has
+    what its selection says, and the other methods see every record. Errors and durability as for
+    ``Journal``.
     """
 
     def __init__(self, writer: Writer, readers: Readers, listeners: TurnListeners) -> None:
@@ -365,7 +375,7 @@ class RecordStore:
         self._stamp += 1
 
     async def graph(self) -> RecordGraph:
-        """Return every record and the relations that hold among them.
+        """Return every typed record and the relations that hold among them.
 
         The same object until records change.
         """
@@ -435,9 +445,21 @@ class RecordStore:
         """Return every node that is a record."""
         return {node for (node,) in await self._rows("SELECT node FROM records")}
 
-    async def turns_of_packs(self) -> set[str]:
-        """Return the turns of records of packs' kinds: the records have vectors, the turns none."""
-        query = f"SELECT r.turn FROM records AS r WHERE {OF_A_PACK}"  # noqa: S608 - literals
+    async def complete(self) -> None:
+        """Complete the rows of titled texts that an earlier PPS wrote; all others stay as they are.
+
+        It can be interrupted and run again. Called before anything reads the memory.
+        """
+        after = ""
+        while nodes := await self._readers.read(
+            partial(titled_rows.incomplete, after=after, limit=_COMPLETED_AT_ONCE)
+        ):
+            await self._writer.write(partial(titled_rows.put, nodes=nodes))
+            after = max(nodes)
+
+    async def turns_of_typed(self) -> set[str]:
+        """Return the turns of typed records: the records have vectors, the turns none."""
+        query = f"SELECT r.turn FROM records AS r WHERE {TYPED}"  # noqa: S608 - literals
         return {turn for (turn,) in await self._rows(query)}
 
     async def plain_nodes_named(self, titles: Iterable[str]) -> dict[str, str]:
@@ -467,22 +489,18 @@ class RecordStore:
 def put_records(
     db: Connection, nodes: Mapping[str, str], links: Mapping[str, Sequence[str]]
 ) -> None:
-    """Save the node of each turn, and replace the titles that each turn links to.
+    """Save the rows of titled texts, and replace the titles that each turn links to.
 
     Args:
         db: The connection of the transaction.
-        nodes: Turn → the node that it is the source of.
+        nodes: Turn → the node that it is the source of; the row of a typed record is there already.
         links: Turn → titles it links to; a title need not exist yet.
 
     A turn that was forgotten meanwhile is skipped.
     """
     pairs = [(node, turn) for turn, node in nodes.items()]
     db.executemany("DELETE FROM records WHERE node = ? AND turn <> ?", pairs)
-    db.executemany(
-        """INSERT INTO records (turn, node) SELECT uuid, ? FROM turns WHERE uuid = ?
-            ON CONFLICT (turn) DO UPDATE SET node = excluded.node""",
-        pairs,
-    )
+    titled_rows.put(db, nodes)
     db.execute(f"DELETE FROM turn_links WHERE turn IN {LIST}", (listed(links),))  # noqa: S608 - literals
     db.executemany(
         """INSERT INTO turn_links (folded, turn) SELECT ?, uuid FROM turns WHERE uuid = ?
@@ -492,7 +510,7 @@ def put_records(
 
 
 def move_record(db: Connection, old: str, new: str) -> None:
-    """Give a record another node."""
+    """Give a record another node; its title stays that of its text, whatever the node's name is."""
     db.execute("UPDATE records SET node = ? WHERE node = ?", (new, old))
 
 

@@ -754,3 +754,12 @@ INSERT OR REPLACE INTO meta (key, value) SELECT 'scrub_due', '1'
     WHERE EXISTS (SELECT 1 FROM node_vector) OR EXISTS (SELECT 1 FROM fact_vector);
 DROP TABLE node_vector;
 DROP TABLE fact_vector;
+
+-- version 28
+-- The row of a titled text is whole too, of the pack `events`: see `titled_rows`. Rows of before have turn and node alone;
+-- the next opening completes them.
+DROP INDEX records_by_title;
+DROP INDEX records_by_folded;
+CREATE INDEX records_by_title ON records (kind, folded) WHERE pack <> '' AND pack <> 'events';
+CREATE INDEX records_by_folded ON records (folded) WHERE pack <> '' AND pack <> 'events';
+CREATE INDEX records_to_complete ON records (turn) WHERE pack = '';

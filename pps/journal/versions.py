@@ -13,10 +13,10 @@ from pps.core.sql import Connection
 from pps.core.text import content_hash
 from pps.core.time import from_micros, micros, now
 from pps.core.values import JSON, RecordDraft, Turn
-from pps.journal import turns
+from pps.journal import titled_rows, turns
 from pps.journal.change_log import log_changes
 from pps.journal.entries import Change, JobPayload, clean_tags, load_payload, prepare_payload
-from pps.journal.record_queries import OF_A_PACK
+from pps.journal.record_queries import TYPED
 from pps.journal.store import Store, reads, writes
 
 ChangeType: TypeAlias = Literal["created", "modified", "appended"]
@@ -29,7 +29,7 @@ class Version:
     Attributes:
         number: Counts from 1.
         title, kind: Of the record; empty for a text that is no record.
-        status, state: Of a record of a pack's kind; empty for others.
+        status, state: Of a typed record; empty for others.
 
     Versions from before 2026-12 have no kind and no fields.
     """
@@ -134,6 +134,7 @@ def revise(db: Connection, turn: str, change: ChangeType, actor: str, rework: Re
             WHERE id = ?""",
         (payload, micros(now()), job_id),
     )
+    titled_rows.put_again(db, [turn])
     log_changes(db, [Change("episode", turn)])
     changed = replace(before_turn, content=after.content, tags=after.tags)
     return Revised(changed, after.payload, job_id, latest + 1, changed=True)
@@ -215,14 +216,14 @@ def of(db: Connection, turn: str) -> list[Version]:
 
 
 def latest(db: Connection, before: datetime, limit: int) -> list[TextChange]:
-    """Return changes of texts before a time, the latest first; no records of packs' kinds."""
+    """Return changes of texts before a time, the latest first; no typed records."""
     rows = db.execute(
         f"""SELECT turn, number, change, content, actor, at,
                 number = (SELECT max(number) FROM versions AS all_of_it
                     WHERE all_of_it.turn = versions.turn)
             FROM versions WHERE number > 1 AND at < ?
             AND NOT EXISTS (SELECT 1 FROM records AS r
-                WHERE r.turn = versions.turn AND {OF_A_PACK})
+                WHERE r.turn = versions.turn AND {TYPED})
             ORDER BY at DESC LIMIT ?""",  # noqa: S608 - literals
         (micros(before), limit),
     )

@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from pps.core.bounds import MAX_TAGS, check_tags, is_tag, tag_of
-from pps.core.text import content_hash, fold, normalise
-from pps.ingest.drafts import (
+from pps.core.text import (
     MAX_SUMMARY,
     MAX_TITLE,
-    Automatic,
-    links_in,
+    content_hash,
+    fold,
+    normalise,
     summary_of,
-    tags_in,
     title_of,
 )
+from pps.ingest.drafts import Automatic, links_in, tags_in
 
 TEXT = st.text(max_size=400)
 WORDS = st.text(st.characters(categories=["L", "M", "Nd"]), min_size=1, max_size=20)
