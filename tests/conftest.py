@@ -64,6 +64,7 @@ _ALSO_ON_POSTGRESQL = (
     "integration/test_journal_transactions.py",
     "integration/test_journal_turns.py",
     "integration/test_memory.py",
+    "integration/test_titled_records.py",
     "isolation/test_proof.py",
 )
 """Files whose parameter ``postgresql`` the short form runs too, beside the contract of stores. The long form runs all:

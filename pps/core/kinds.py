@@ -259,6 +259,11 @@ class Kinds:
             for known_name, kind in self.by_name.items():
                 if known_name.casefold() == name.casefold():
                     return kind
+            if name in self._open_kinds:
+                raise InvalidRequest(
+                    "kind",
+                    f"{name} is a kind of titled texts, which add_event writes and update changes",
+                )
             known = ", ".join(self.by_name) or "none: `pps pack enable` gives this memory a pack"
             if near := nearest_name(name, self.by_name):
                 raise InvalidRequest(
@@ -268,6 +273,13 @@ class Kinds:
                 "kind", f"{name!r} is no kind of this memory's packs; there are {known}"
             )
         return self.by_name[name]
+
+    def typed_or_open(self, name: str) -> KindSpec:
+        """Return a typed kind or one of an open pack, its name in any case; raises as ``kind``."""
+        open_name = known_name(name, self._open_kinds)
+        if name not in self.by_name and open_name in self._open_kinds:
+            return self._open_kinds[open_name]
+        return self.kind(name)
 
     def of_source(self, source: str) -> str:
         """Return the kind of a titled text that names none, by its source in any case.

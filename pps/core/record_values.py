@@ -115,7 +115,8 @@ class RecordQuery:
 
     Attributes:
         ids: Only these.
-        kinds: Empty for every typed kind.
+        kinds: Typed kinds, and kinds of open packs for the titled texts of these kinds. Empty for
+            every typed kind: a memory has far more titled texts than records to look through.
         since, until: Event time, half-open.
         order: Fields, ``-`` before one for the greatest first; then by creation.
         cursor: ``next_cursor`` of the page before.

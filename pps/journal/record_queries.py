@@ -47,11 +47,13 @@ class Where:
         slot: The column of its value among the indexed ones; empty for a field that is read out of
             the record's own.
         many: It is a list.
+        declared: A pack has it; others are fields of titled texts, each of any type.
     """
 
     field: str
     slot: Slot | None = None
     many: bool = False
+    declared: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,10 +67,17 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class RecordSelection:
-    """A selection of records and its order, see ``RecordQuery``: (field, descending), then age."""
+    """A selection of records and its order, see ``RecordQuery``: (field, descending), then age.
+
+    Attributes:
+        kinds: Typed kinds.
+        open_kinds: Kinds of titled texts. A name can be of both: a text keeps its kind when a pack
+            that has it is enabled later.
+    """
 
     ids: tuple[str, ...] = ()
     kinds: tuple[str, ...] = ()
+    open_kinds: tuple[str, ...] = ()
     statuses: tuple[str, ...] = ()
     states: tuple[str, ...] = ()
     tags: tuple[str, ...] = ()
@@ -167,11 +176,10 @@ def _start(nodes: Sequence[str], cursor: str) -> int:
 
 
 def _conditions(wanted: RecordSelection) -> tuple[list[str], list[Scalar]]:
-    conditions = [TYPED]
-    values = list[Scalar]()
+    of_kinds, values = _of_kinds(wanted)
+    conditions = [of_kinds]
     alternatives = {
         "r.node": wanted.ids,
-        "r.kind": wanted.kinds,
         "r.status": wanted.statuses,
         "r.state": wanted.states,
     }
@@ -193,22 +201,47 @@ def _conditions(wanted: RecordSelection) -> tuple[list[str], list[Scalar]]:
     return conditions, values
 
 
+def _of_kinds(wanted: RecordSelection) -> tuple[str, list[Scalar]]:
+    """Return a condition on kinds: without any, every typed record passes and no titled text."""
+    typed = f"{TYPED} AND r.kind IN {LIST}"
+    titled = f"{TITLED} AND r.kind IN {LIST}"
+    kinds = listed(wanted.kinds)
+    open_kinds = listed(wanted.open_kinds)
+    if wanted.kinds and wanted.open_kinds:
+        return f"({typed} OR {titled})", [kinds, open_kinds]
+    if wanted.open_kinds:
+        return titled, [open_kinds]
+    return (typed, [kinds]) if wanted.kinds else (TYPED, [])
+
+
 def _condition(term: Term) -> tuple[str, list[Scalar]]:
     """Return a condition; what lacks the field passes ``!=`` and ``is_null``, nothing else."""
     value, at = _value(term.where)
     operands: list[Scalar] = [*term.value] if isinstance(term.value, tuple) else [term.value]
     if term.op == "is_null":
         return f"{value} IS {'' if operands == [1] else 'NOT '}NULL", at
-    if term.op == "!=":
-        return f"({value} <> ? OR {value} IS NULL)", [*at, *operands, *at]
-    if term.op == "contains" and term.where.many:
-        return "EXISTS (SELECT 1 FROM json_each(r.fields, ?) AS e WHERE e.value = ?)", [
-            _path(term.where),
+    if term.op == "contains":
+        path = _path(term.where)
+        has_item = "EXISTS (SELECT 1 FROM json_each(r.fields, ?) AS e WHERE e.value = ?)"
+        has_part = f"instr(lower({value}), lower(?)) > 0"
+        if term.where.many:
+            return has_item, [path, *operands]
+        if term.where.declared:
+            return has_part, [*at, *operands]
+        is_list = "json_type(r.fields, ?) = 'array'"
+        return f"CASE WHEN {is_list} THEN {has_item} ELSE {has_part} END", [
+            path,
+            path,
+            *operands,
+            *at,
             *operands,
         ]
-    if term.op == "contains":
-        return f"instr(lower({value}), lower(?)) > 0", [*at, *operands]
+    if not term.where.declared:
+        value, at = _value_of_type(term.where, operands[0])
+        operands = [str(item).lower() if isinstance(item, bool) else item for item in operands]
     test = f"IN ({','.join('?' * len(operands))})" if term.op == "in" else f"{term.op} ?"
+    if term.op == "!=":
+        return f"({value} <> ? OR {value} IS NULL)", [*at, *operands, *at]
     if term.where.slot:  # by the index of values, not record by record
         indexed = (
             f"SELECT f.node FROM record_field AS f WHERE f.field = ? AND f.{term.where.slot} {test}"  # noqa: S608 - literals
@@ -238,6 +271,22 @@ def _value(where: Where) -> tuple[str, list[Scalar]]:
             [where.field],
         )
     return "json_extract(r.fields, ?)", [_path(where)]
+
+
+def _value_of_type(where: Where, operand: Scalar) -> tuple[str, list[Scalar]]:
+    """Return a field of titled texts as ``_value``; NULL where it is of another type than an operand.
+
+    SQLite and PostgreSQL call types by other names. True and false are these words.
+    """
+    value = "json_extract(r.fields, ?)"
+    paths: list[Scalar] = [_path(where)] * 2
+    if isinstance(operand, str):
+        return f"CASE WHEN json_type(r.fields, ?) IN ('text', 'string') THEN {value} END", paths
+    if not isinstance(operand, bool):
+        is_number = "json_type(r.fields, ?) IN ('integer', 'real', 'number')"
+        return f"CASE WHEN {is_number} THEN CAST({value} AS DOUBLE PRECISION) END", paths
+    of_sqlite = "WHEN 'true' THEN 'true' WHEN 'false' THEN 'false'"
+    return f"CASE json_type(r.fields, ?) {of_sqlite} WHEN 'boolean' THEN {value} END", paths
 
 
 def _path(where: Where) -> str:

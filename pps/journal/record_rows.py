@@ -14,7 +14,16 @@ from datetime import datetime
 from functools import partial
 from typing import Any, TypeAlias, TypeVar, cast
 
-from pps.core.record_values import Cite, CiteKind, Record, RecordGraph, Relation, Transition
+from pps.core.errors import InvalidRequest
+from pps.core.record_values import (
+    TITLED_PACK,
+    Cite,
+    CiteKind,
+    Record,
+    RecordGraph,
+    Relation,
+    Transition,
+)
 from pps.core.sql import LIST, Connection, listed
 from pps.core.text import fold
 from pps.core.time import from_micros, micros, now
@@ -85,6 +94,19 @@ class RecordRows:
             by_id[record.id] = record
             by_id[record.turn] = record
         return by_id
+
+    def typed(self, id_: str) -> Record | None:
+        """Return the typed record of an id; None if nothing of this memory has it.
+
+        Raises:
+            InvalidRequest: It is a titled text, which other operations change.
+        """
+        record = self.find([id_], titled=True).get(id_)
+        if record and record.pack == TITLED_PACK:
+            raise InvalidRequest(
+                "id", f"is a titled text of kind {record.kind}: update and append change it"
+            )
+        return record
 
     def titled(self, title: str, kind: str = "") -> list[Record]:
         """Return the typed records of a title, case and space folded, oldest first.

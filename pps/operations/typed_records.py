@@ -1,6 +1,6 @@
-"""Records of packs' kinds: saved, read, listed, moved, related, deleted.
+"""Records: typed ones saved, moved, related and deleted, and all of them read and listed.
 
-What else has a title is in ``records``.
+Titled texts are written by the operations of ``titled_texts``.
 """
 
 from __future__ import annotations
@@ -56,10 +56,11 @@ async def record_save(memory: Memory, request: shapes.SaveRecordsInput) -> shape
 async def record_get(memory: Memory, request: shapes.GetRecordsInput) -> shapes.RecordsWhole:
     """Use it to read records in full: fields, citations, relations, and moves of life cycles.
 
+    Of a titled text it returns the first sentence as the summary; {get} returns the whole text.
     It answers a page at a time: pass 'next_cursor' as {cursor}, with the same ids, for the next.
     """
     start = request.start
-    records = (await memory.records.get(request.ids))[start:]
+    records = (await memory.records.get(request.ids, titled=True))[start:]
     ids = [record.id for record in records]
     cites = await memory.records.cites(ids)
     relations = await memory.records.relations(ids)
@@ -81,10 +82,10 @@ async def record_get(memory: Memory, request: shapes.GetRecordsInput) -> shapes.
 async def record_list(memory: Memory, request: shapes.ListRecordsInput) -> shapes.RecordList:
     """Use it to list records by kind, layer, status, state, tag, time and fields, sorted.
 
-    Returns a page of at most 15,000 tokens, how many records match by kind, and the tokens of the
+    It lists titled texts too, such as those of {add_event}, if {kinds} names their kind. Returns a page of at most 15,000 tokens, how many records match by kind, and the tokens of the
     page.
     """
-    kinds = tuple(memory.kinds.kind(name).name for name in request.kinds)
+    kinds = tuple(memory.kinds.typed_or_open(name).name for name in request.kinds)
     if request.layers:
         of_layers = memory.kinds.of_layers(request.layers)
         kinds = tuple(kind for kind in of_layers if not kinds or kind in kinds)
@@ -97,12 +98,11 @@ async def record_list(memory: Memory, request: shapes.ListRecordsInput) -> shape
         states=tuple(map(memory.kinds.state_name, request.states)),
         tags=request.tags,
         where=tuple(
-            Condition(snake(condition.field), condition.op, condition.value)
-            for condition in request.where
+            Condition(condition.field, condition.op, condition.value) for condition in request.where
         ),
         since=request.since,
         until=request.until,
-        order=tuple(map(snake, request.order)),
+        order=request.order,
         limit=request.limit,
         cursor=request.cursor,
     )
@@ -118,8 +118,9 @@ async def _page(
     memory: Memory, request: shapes.ListRecordsInput, query: RecordQuery
 ) -> shapes.RecordList:
     page = await memory.records.list(query)
-    only = set(map(snake, request.fields))
-    without = set(map(snake, request.exclude_fields))
+    # As they are, too: fields of titled texts are of any spelling.
+    only = {*request.fields, *map(snake, request.fields)}
+    without = {*request.exclude_fields, *map(snake, request.exclude_fields)}
     views = [shapes.record_view(record) for record in page.records]
     if request.include_hierarchy:
         views = _by_horizon(

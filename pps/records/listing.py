@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, timedelta, tzinfo
 
 from pydantic import TypeAdapter, ValidationError
@@ -11,6 +12,7 @@ from pps.core.bounds import check_range, check_tags
 from pps.core.errors import InvalidRequest
 from pps.core.kinds import STATUSES, FieldSpec, Kinds, KindSpec
 from pps.core.record_values import Condition, RecordQuery
+from pps.core.text import snake
 from pps.core.time import in_zone, iso, micros, parse, read_moment
 from pps.core.values import JSON
 from pps.journal.record_queries import COLUMNS, RecordSelection, Scalar, Slot, Term, Where
@@ -27,30 +29,36 @@ _DURATION = TypeAdapter(timedelta)
 def wanted_of(kinds: Kinds, query: RecordQuery, zone: tzinfo = UTC) -> RecordSelection:
     """Return a query in the journal's form.
 
+    Fields of titled texts are of any type, and none is unknown.
+
     Raises:
         InvalidRequest: A kind, field, status, state or operator is unknown.
     """
     check_range("limit", query.limit, 1, MAX_LIST)
-    chosen = [kinds.kind(kind) for kind in query.kinds] or [*kinds]
+    named = [kinds.typed_or_open(kind) for kind in query.kinds]
+    chosen = named or [*kinds]
+    is_open = any(kind.name not in kinds for kind in named)
     for status in query.statuses:
         if status not in STATUSES:
             raise InvalidRequest("statuses", f"must be of {', '.join(STATUSES)}")
     if len(query.where) > MAX_CONDITIONS:
         raise InvalidRequest("where", f"at most {MAX_CONDITIONS} conditions")
+    fields = _Fields(chosen, is_open)
     return RecordSelection(
-        query.ids,
-        query.kinds,
-        query.statuses,
-        query.states,
-        check_tags(query.tags),
-        query.since and in_zone(query.since, zone, "since"),
-        query.until and in_zone(query.until, zone, "until"),
-        tuple(
-            _term(f"where[{at}]", chosen, condition, zone)
+        ids=query.ids,
+        kinds=tuple(kind.name for kind in named if kind.name in kinds),
+        open_kinds=tuple(kind.name for kind in named if kind.name not in kinds),
+        statuses=query.statuses,
+        states=query.states,
+        tags=check_tags(query.tags),
+        since=query.since and in_zone(query.since, zone, "since"),
+        until=query.until and in_zone(query.until, zone, "until"),
+        terms=tuple(
+            _term(f"where[{at}]", fields, condition, zone)
             for at, condition in enumerate(query.where)
         ),
-        tuple(
-            (_where(f"order[{at}]", chosen, term.removeprefix("-"))[0], term.startswith("-"))
+        order=tuple(
+            (fields.where(f"order[{at}]", term.removeprefix("-"))[0], term.startswith("-"))
             for at, term in enumerate(query.order)
         ),
     )
@@ -86,24 +94,46 @@ def slot_of(spec: FieldSpec) -> Slot | None:
             return None
 
 
-def _where(path: str, kinds: Sequence[KindSpec], name: str) -> tuple[Where, FieldSpec | None]:
-    """Return how a field is found, and what it is; None for what every record has."""
-    name = _NAMES.get(name, name)
-    if name in COLUMNS:
-        return Where(name), None
-    if any(kind.lifecycle and kind.lifecycle.field == name for kind in kinds):
-        return Where("state"), None
-    spec = next((kind.fields[name] for kind in kinds if name in kind.fields), _COMMON.get(name))
-    if spec is None:
-        known = dict.fromkeys((*COLUMNS, *(field for kind in kinds for field in kind.fields)))
-        raise InvalidRequest(
-            f"{path}.field", f"no such field; there are {', '.join([*known][:60])}"
-        )
-    return Where(name, slot_of(spec) if spec.index else None, spec.type == "list"), spec
+@dataclass(frozen=True, slots=True)
+class _Fields:
+    """The fields that a query may name; ``is_open`` if titled texts, with any, are among them."""
+
+    kinds: Sequence[KindSpec]
+    is_open: bool
+
+    def where(self, path: str, field: str) -> tuple[Where, FieldSpec | None]:
+        """Return how a field is found, and what it is; None for what every record has.
+
+        A field of titled texts is spelled as they have it, every other one in any case.
+        """
+        name = snake(field)
+        name = _NAMES.get(name, name)
+        if name in COLUMNS:
+            return Where(name), None
+        if any(kind.lifecycle and kind.lifecycle.field == name for kind in self.kinds):
+            return Where("state"), None
+        spec = next((kind.fields[name] for kind in self.kinds if name in kind.fields), None)
+        if self.is_open:  # no values of titled texts are indexed
+            if not _is_path(field):
+                raise InvalidRequest(f"{path}.field", "no titled text has such a field")
+            return Where(name if spec else field, declared=False), None
+        spec = spec or _COMMON.get(name)
+        if spec is None:
+            fields = (field for kind in self.kinds for field in kind.fields)
+            known = dict.fromkeys((*COLUMNS, *fields))
+            raise InvalidRequest(
+                f"{path}.field", f"no such field; there are {', '.join([*known][:60])}"
+            )
+        return Where(name, slot_of(spec) if spec.index else None, spec.type == "list"), spec
 
 
-def _term(path: str, kinds: Sequence[KindSpec], condition: Condition, zone: tzinfo) -> Term:
-    where, spec = _where(path, kinds, condition.field)
+def _is_path(field: str) -> bool:
+    """Tell whether a name can stand between quotes in a path of JSON."""
+    return field.isprintable() and not {'"', "\\"} & set(field)
+
+
+def _term(path: str, fields: _Fields, condition: Condition, zone: tzinfo) -> Term:
+    where, spec = fields.where(path, condition.field)
     op = condition.op
     value = condition.value
     if op == "is_null":
@@ -117,16 +147,25 @@ def _term(path: str, kinds: Sequence[KindSpec], condition: Condition, zone: tzin
             or not 1 <= len(value) <= MAX_LIST
         ):
             raise InvalidRequest(f"{path}.value", f"with in, a list of 1 to {MAX_LIST:,}")
-        return Term(where, op, tuple(_compared(path, where, spec, item, zone) for item in value))
+        items = tuple(_compared(path, where, spec, item, zone) for item in value)
+        if not where.declared and len({_type(item) for item in items}) > 1:
+            raise InvalidRequest(f"{path}.value", "give texts alone, or numbers alone")
+        return Term(where, op, items)
     if op == "contains":
         if not isinstance(value, str | int | float):
             raise InvalidRequest(f"{path}.value", "with contains, a text, or an item of a list")
+        if not where.declared and not isinstance(value, str):
+            raise InvalidRequest(f"{path}.value", "with contains, a text")
         return Term(where, op, _bindable(f"{path}.value", value))
     return Term(where, op, _compared(path, where, spec, value, zone))
 
 
 def _compared(path: str, where: Where, spec: FieldSpec | None, value: JSON, zone: tzinfo) -> Scalar:
     """Return a value as what it is compared with is stored."""
+    if not where.declared:
+        if not isinstance(value, str | int | float):
+            raise InvalidRequest(f"{path}.value", "must be a text, a number, true or false")
+        return _bindable(f"{path}.value", value)
     if spec is None:
         if not isinstance(value, str):
             raise InvalidRequest(f"{path}.value", "must be a text")
@@ -163,6 +202,11 @@ def _stored(path: str, spec: FieldSpec, value: JSON) -> Scalar:
             raise InvalidRequest(
                 path, f"must be a {spec.type}; of a list only contains and is_null ask"
             )
+
+
+def _type(value: Scalar) -> type:
+    """Return the type of a value among fields of titled texts: all numbers are of one."""
+    return float if type(value) is int else type(value)
 
 
 def _bindable(path: str, value: str | float) -> Scalar:

@@ -64,10 +64,9 @@ def moved(
 ) -> Saved:
     """Let a record go on to another state; raises as ``Records.move``."""
     [whole] = rows.whole([id_], "id")
-    records = rows.find([whole])
-    if not records:
+    before = rows.typed(whole)
+    if before is None:
         raise NotFound()
-    before = records[whole]
     kind = by.kinds.kind(before.kind)
     by.kinds.check_write(by.actor, kind.name)
     to = by.kinds.state_name(to)
@@ -438,17 +437,21 @@ class Records(recorder.RecordWriter):
         """Data beside the records of a squad's pool, and members' records that rest on them."""
         return self._parts.journal.pool
 
-    async def get(self, ids: Sequence[str]) -> list[Record]:
+    async def get(self, ids: Sequence[str], *, titled: bool = False) -> list[Record]:
         """Return records by id, by 8 or more first characters of it, or by title, in order.
 
+        Args:
+            ids: Of typed records.
+            titled: Of titled texts too.
+
         Raises:
-            NotFound: One is no record of this entity.
+            NotFound: One is no such record of this entity.
             InvalidRequest: Several have a title; they are listed with their ids.
         """
 
         def work(rows: RecordRows) -> list[Record]:
             wanted = rows.whole(ids, "ids")
-            records = rows.find(wanted)
+            records = rows.find(wanted, titled=titled)
             if not records.keys() >= set(wanted):
                 raise NotFound()
             return [records[id_] for id_ in wanted]

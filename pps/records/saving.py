@@ -258,7 +258,7 @@ class Saving:
             ] or candidates
         if len(candidates) > 1:
             raise ambiguous("id", candidates)
-        record = rows.find([candidates[0].id]).get(candidates[0].id) if candidates else None
+        record = rows.typed(candidates[0].id) if candidates else None
         if record is None:
             raise NotFound(path)
         return record
