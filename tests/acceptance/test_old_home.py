@@ -16,6 +16,7 @@ import pytest
 
 from pps.app import App
 from pps.config import Settings, load
+from pps.core.record_values import RecordQuery
 from pps.entities.tokens import Bounds
 from pps.memory import Memory
 from pps.operations.calls import Caller, Calls
@@ -112,6 +113,11 @@ async def check_changed(memory: Memory) -> None:
     versions = await memory.records.history(LIGHT_OUT)
     assert [one.version.number for one in versions] == [3, 2, 1]
     assert "repaired at noon" in versions[0].version.content
+    (light,) = await memory.records.get([LIGHT_OUT], titled=True)
+    assert (light.title, light.kind, light.version) == ("Light out", "voice", 3)
+    assert (light.fields, light.tags) == ({"place": "pier 3"}, ("maintenance",))
+    page = await memory.records.list(RecordQuery(kinds=("voice", "ambient", "agent", "manual")))
+    assert page.records == (light,)
     (merge,) = await memory.records.merging.merges()
     assert (merge.keep, merge.state) == (PRIYA, "applied")
 

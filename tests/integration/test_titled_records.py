@@ -24,6 +24,8 @@ from pps.core.values import EventReceipt, NodeDraft
 from pps.memory import Memory
 from pps.operations.calls import Caller, Calls
 from pps.records.saving import RecordGiven
+from tests.erasing import left_in
+from tests.postgresql_server import PostgresqlServer
 
 START = datetime(2026, 3, 7, 8, 30, tzinfo=UTC)
 LIGHT = "The harbour light is out. It went dark at nine, and the pilots have been told."
@@ -235,6 +237,35 @@ async def test_a_forgotten_record_is_gone_and_a_restored_one_is_as_before(memory
     assert await titles(memory) == []
     await memory.forgetting.restore(gone.restorable_as)
     assert await record(memory, receipt.node_id) == before
+
+
+@pytest.mark.beside_the_graph
+async def test_no_word_of_a_record_that_is_forgotten_for_good_is_left(
+    memory: Memory, request: pytest.FixtureRequest
+) -> None:
+    words = ("Zwetschgen", "Quittenmus", "Marillen", "Dirndl", "Ribisel", "Kriecherl")
+    receipt = await memory.records.add_event(
+        f"{words[0]} are boiled.",
+        title=f"{words[1]} today",
+        metadata={"jar": words[2]},
+        actor=words[3],
+    )
+    await memory.records.update(
+        receipt.node_id, title=f"{words[4]} today", metadata={"jar": words[5]}
+    )
+    read = await record(memory, receipt.node_id)
+    assert (read.title, read.fields, read.author) == (
+        "Ribisel today",
+        {"jar": "Kriecherl"},
+        "Dirndl",
+    )
+    await memory.forget([receipt.node_id], dry_run=False)
+    folded = (*words, *(word.lower() for word in words))
+    assert left_in(memory.parts.journal.path.parent, folded) == []
+    if memory.parts.journal.database is not None:
+        server: PostgresqlServer = request.getfixturevalue("postgresql_server")
+        for word in folded:
+            assert await server.rows_with(word, memory.entity.group) == []
 
 
 async def test_rows_of_an_earlier_version_are_completed_at_the_opening(settings: Settings) -> None:

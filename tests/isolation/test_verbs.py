@@ -168,6 +168,7 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
     ],
     "record_list": [
         {"include_relationships": True},
+        {"kinds": ["manual"], "where": [{"field": "place", "op": "=", "value": "{node}"}]},
         {"where": [{"field": "title", "op": "=", "value": "{record}"}], "cursor": "1:{record}"},
     ],
     "record_move": [
