@@ -82,8 +82,8 @@ class RecordRows:
     def find(self, ids: Iterable[str], *, titled: bool = False) -> dict[str, Record]:
         """Return id → record, by ids of nodes or turns; each record stands under both of its ids.
 
-        Ids that are no record's are left out, and without ``titled`` those of titled texts: authority,
-        life cycles, cites and merging of records are for typed ones.
+        Ids that are no record's are left out, and without ``titled`` those of titled texts:
+        authority, life cycles, cites and merging of records are for typed ones.
         """
         id_list = listed(ids)
         by_id: dict[str, Record] = {}

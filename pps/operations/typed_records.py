@@ -82,8 +82,8 @@ async def record_get(memory: Memory, request: shapes.GetRecordsInput) -> shapes.
 async def record_list(memory: Memory, request: shapes.ListRecordsInput) -> shapes.RecordList:
     """Use it to list records by kind, layer, status, state, tag, time and fields, sorted.
 
-    It lists titled texts too, such as those of {add_event}, if {kinds} names their kind. Returns a page of at most 15,000 tokens, how many records match by kind, and the tokens of the
-    page.
+    It lists titled texts too, such as those of {add_event}, if {kinds} names their kind. Returns a
+    page of at most 15,000 tokens, how many records match by kind, and the tokens of the page.
     """
     kinds = tuple(memory.kinds.typed_or_open(name).name for name in request.kinds)
     if request.layers:
