@@ -29,7 +29,7 @@ COLUMNS: Mapping[str, str] = {
 }
 """What every record has, by name."""
 TITLED = f"r.pack = '{TITLED_PACK}'"
-"""True of the rows ``records AS r`` of titled texts, whose kinds are those of open packs or none."""
+"""True of the rows ``records AS r`` of titled texts: their kinds are of open packs, or of none."""
 TYPED = f"r.pack <> '' AND r.pack <> '{TITLED_PACK}'"
 """True of the rows ``records AS r`` of typed records: their kinds are those of packs not open.
 
@@ -274,7 +274,7 @@ def _value(where: Where) -> tuple[str, list[Scalar]]:
 
 
 def _value_of_type(where: Where, operand: Scalar) -> tuple[str, list[Scalar]]:
-    """Return a field of titled texts as ``_value``; NULL where it is of another type than an operand.
+    """Return a field of titled texts as ``_value``; NULL where an operand is of another type.
 
     SQLite and PostgreSQL call types by other names. True and false are these words.
     """

@@ -368,9 +368,9 @@ Use: TypeAlias = Callable[[RecordRows], T]
 class RecordStore:
     """The records of one memory: typed ones and titled texts.
 
-    ``graph`` has typed records alone, for ranks, workloads and sessions are about them; ``page`` has
-    what its selection says, and the other methods see every record. Errors and durability as for
-    ``Journal``.
+    ``graph`` has typed records alone, for ranks, workloads and sessions are about them; ``page``
+    has what its selection says, and the other methods see every record. Errors and durability as
+    for ``Journal``.
     """
 
     def __init__(self, writer: Writer, readers: Readers, listeners: TurnListeners) -> None:
