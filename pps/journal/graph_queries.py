@@ -381,7 +381,10 @@ def _longest_by_head(connection: Connection, units: Sequence[str]) -> dict[str, 
 
 @dataclass(frozen=True, slots=True)
 class Titled:
-    """An item that a title stands for: a record of a pack's kind, or a node by name or alias."""
+    """An item that a title stands for: a typed record by title, or a node by name or alias.
+
+    A titled text is such a node: it is found by the name that its node has, also after a merge.
+    """
 
     id: str
     kind: str

@@ -120,7 +120,7 @@ def things(rows: RecordRows, names: Iterable[str]) -> dict[str, str]:
 
 
 def sources(rows: RecordRows, nodes: Iterable[str]) -> set[str]:
-    """Return the nodes that are records, of a pack's kind or titled texts."""
+    """Return the nodes that are records, typed or titled texts."""
     statement = f"SELECT node FROM records WHERE node IN {LIST}"  # noqa: S608 - literals
     return rows.beside(lambda db: {node for (node,) in db.execute(statement, (listed(nodes),))})
 

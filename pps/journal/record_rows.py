@@ -473,11 +473,11 @@ class RecordStore:
         It can be interrupted and run again. Called before anything reads the memory.
         """
         after = ""
-        while nodes := await self._readers.read(
+        while turn_ids := await self._readers.read(
             partial(titled_rows.incomplete, after=after, limit=_COMPLETED_AT_ONCE)
         ):
-            await self._writer.write(partial(titled_rows.put, nodes=nodes))
-            after = max(nodes)
+            await self._writer.write(partial(titled_rows.put_again, turns=turn_ids))
+            after = turn_ids[-1]
 
     async def turns_of_typed(self) -> set[str]:
         """Return the turns of typed records: the records have vectors, the turns none."""

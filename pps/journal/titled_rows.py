@@ -37,7 +37,7 @@ _COLUMNS = (
 _INSERT = f"INSERT INTO records ({', '.join(_COLUMNS)})"
 _REPLACE = f"""ON CONFLICT (turn) DO UPDATE SET
     {", ".join(f"{column} = excluded.{column}" for column in _COLUMNS[1:])}"""
-_SOURCES = f"""SELECT t.uuid, t.content, t.kind, t.actor, t.recorded_at, j.payload,
+_SOURCES = f"""SELECT t.uuid, t.content, t.kind, t.actor, j.payload,
     coalesce(v.number, 1), coalesce(v.actor, t.actor), coalesce(v.at, t.recorded_at)
     FROM turns AS t JOIN jobs AS j ON j.turn = t.uuid
     LEFT JOIN versions AS v ON v.turn = t.uuid
@@ -53,7 +53,7 @@ def put(db: Connection, nodes: Mapping[str, str]) -> None:
         nodes: Turn → its node. Turns that are gone, and those of typed records, are skipped.
     """
     rows: list[tuple[Any, ...]] = []
-    for turn, content, kind, author, _, payload, version, actor, at in db.execute(
+    for turn, content, kind, author, payload, version, actor, at in db.execute(
         _SOURCES, (listed(nodes),)
     ).fetchall():
         draft = _draft(payload, kind)
@@ -88,14 +88,13 @@ def put_again(db: Connection, turns: Iterable[str]) -> None:
     put(db, dict(db.execute(statement, (listed(turns),)).fetchall()))
 
 
-def incomplete(db: Connection, after: str, limit: int) -> dict[str, str]:
-    """Return turn → node of the rows after a turn that have no more than these two.
+def incomplete(db: Connection, after: str, limit: int) -> list[str]:
+    """Return the turns after one, in order, whose rows have turn and node alone.
 
-    An earlier PPS wrote such rows of titled texts; ``put`` completes them.
+    An earlier PPS wrote such rows of titled texts; ``put_again`` completes them.
     """
-    statement = """SELECT turn, node FROM records WHERE pack = '' AND turn > ?
-        ORDER BY turn LIMIT ?"""
-    return dict(db.execute(statement, (after, limit)).fetchall())
+    statement = "SELECT turn FROM records WHERE pack = '' AND turn > ? ORDER BY turn LIMIT ?"
+    return [turn for (turn,) in db.execute(statement, (after, limit)).fetchall()]
 
 
 def _draft(payload: str, kind: str) -> RecordDraft:
