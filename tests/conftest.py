@@ -10,9 +10,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import HealthCheck, settings
+from hypothesis import HealthCheck
+from hypothesis import settings as hypothesis_settings
+from pydantic import SecretStr
 
-import pps.isolation  # noqa: F401 - it makes the first import of graphiti_core silent
+# It makes the first import of graphiti_core silent.
+import pps.isolation  # noqa: F401  # pyright: ignore[reportUnusedImport]
 from pps.config import EmbedderSettings, Neo4jSettings, Settings
 from tests.neo4j_server import CannotStart, Neo4jServer, running_neo4j
 from tests.postgresql_server import CannotStart as NoPostgresql
@@ -37,14 +40,14 @@ _SETTINGS = (
 _NEO4J_TIMEOUT_S = 600  # the first of them waits for the download and the start
 gc.disable()  # until all tests are collected: it would look through every library a dozen times
 # A busy machine is not a defect, and what a run tries is the same each time: the long form looks further.
-settings.register_profile(
+hypothesis_settings.register_profile(
     "pps",
     deadline=None,
     max_examples=sized(30, 100),
     derandomize=not LONG,
     suppress_health_check=[HealthCheck.too_slow],
 )
-settings.load_profile("pps")
+hypothesis_settings.load_profile("pps")
 
 _LONGEST_ID = 200
 _HERE = Path(__file__).parent
@@ -205,7 +208,10 @@ def settings(request: pytest.FixtureRequest, tmp_path: Path) -> Settings:
         return found
     server: Neo4jServer = request.getfixturevalue("neo4j_server")
     neo4j = Neo4jSettings(
-        uri=server.uri, user=server.user, password=server.password, database=server.database
+        uri=server.uri,
+        user=server.user,
+        password=SecretStr(server.password),
+        database=server.database,
     )
     return found.model_copy(update={"neo4j": neo4j})
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -252,9 +252,9 @@ ARGUMENTS: dict[str, list[dict[str, Any]]] = {
 
 def filled(value: Any, other: One) -> Any:
     if isinstance(value, dict):
-        return {key: filled(item, other) for key, item in value.items()}
+        return {key: filled(item, other) for key, item in cast("dict[str, Any]", value).items()}
     if isinstance(value, list):
-        return [filled(item, other) for item in value]
+        return [filled(item, other) for item in cast("list[Any]", value)]
     if isinstance(value, str):
         named = {
             "record": other.record,
@@ -274,7 +274,7 @@ async def test_every_verb_of_every_surface_is_attacked_here() -> None:
 def without_own_words(error: str, arguments: Mapping[str, object]) -> str:
     """Return an error without the ids that the caller gave: it names what was asked for, and no more."""
     for value in arguments.values():
-        for text in value if isinstance(value, list) else [value]:
+        for text in cast("list[object]", value) if isinstance(value, list) else [value]:
             error = error.replace(repr(text), "")
     return error
 
