@@ -14,6 +14,7 @@ from types import ModuleType
 
 _M_ARENA_MAX = -8
 _ARENAS = 2
+_SWITCH_S = 0.0005
 
 
 def cores() -> int:
@@ -47,6 +48,15 @@ def one_thread_a_sum() -> None:
     uses PPS may want other sums on all cores.
     """
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+
+def switch_threads_often() -> None:
+    """Let a thread keep the interpreter for 0.5 ms at most while another waits for it.
+
+    An answer waits for threads that index, and Python's 5 ms add up. It is a setting of the whole
+    process, so only a program of PPS's own makes it.
+    """
+    sys.setswitchinterval(_SWITCH_S)
 
 
 @contextmanager

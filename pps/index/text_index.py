@@ -38,6 +38,8 @@ class TextIndex:
         self._terms = terms
         self._changing = threading.RLock()
         self._shelves: dict[str, Shelf] = {}
+        # Collections that have a folder. This process holds the lock, so no other makes one.
+        self._present: set[str] = set()
         self._closed = False
 
     @classmethod
@@ -66,6 +68,7 @@ class TextIndex:
             _claim(path, {"group": group, "language": language, "layout": _LAYOUT})
             for name in COLLECTIONS:
                 index.count(name)
+            index._present.update(name for name in COLLECTIONS if (path / name).is_dir())
         except BaseException:
             index.close()
             raise
@@ -191,6 +194,7 @@ class TextIndex:
                     shelf.close()
                 if (self._folder / name).is_dir():
                     shutil.rmtree(self._folder / name)
+                self._present.discard(name)
 
     def close(self) -> None:
         """Discard uncommitted changes and release the folder; can be called twice."""
@@ -210,7 +214,7 @@ class TextIndex:
         """Return a collection, opened at its first use; None if it never had a document."""
         self._open()
         shelf = self._shelves.get(check_collection(collection))
-        if shelf is None and (self._folder / collection).is_dir():
+        if shelf is None and collection in self._present:
             shelf = self._open_shelf(collection)
         return shelf
 
@@ -220,6 +224,7 @@ class TextIndex:
             shelf = self._shelves.get(collection)
             if shelf is None:
                 shelf = self._shelves[collection] = Shelf(self._folder / collection, self._terms)
+                self._present.add(collection)
             return shelf
 
 

@@ -7,7 +7,6 @@ import contextlib
 import logging
 import os
 import resource
-import sys
 from collections.abc import Callable
 from functools import partial
 
@@ -15,7 +14,7 @@ from pps.app import App
 from pps.config import Settings
 from pps.core.errors import PPSError
 from pps.core.file_lock import FileLock
-from pps.core.footprint import give_back, keep_what_is_loaded
+from pps.core.footprint import give_back, keep_what_is_loaded, switch_threads_often
 from pps.interfaces.hooks.hook_desk import HookEventDesk
 from pps.interfaces.http import life
 from pps.interfaces.http.auth import Names, Trust
@@ -35,11 +34,6 @@ _log = logging.getLogger(__name__)
 
 _WAIT_S = 30.0
 _OPEN_FILES = 8_192
-_SWITCH_S = 0.0005
-"""How long a thread that indexes may keep the interpreter while an answer waits for it.
-
-Python's 5 ms add up.
-"""
 _RESUME_S = 10.0
 _GIVE_BACK_S = 60.0
 _ERASE_S = 1_800.0
@@ -63,7 +57,7 @@ def serve(settings: Settings, *, auto: bool = False) -> None:
             os.chdir(settings.home)
         os.umask(0o077)  # the libraries that index make files of their own
         _room_for_files()
-        sys.setswitchinterval(_SWITCH_S)
+        switch_threads_often()
         keep_what_is_loaded()
         asyncio.run(_serve(settings, auto=auto))
 

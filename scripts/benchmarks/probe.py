@@ -36,7 +36,7 @@ from benchmarks.words import WordVectors
 from pps.app import App
 from pps.config import load
 from pps.core.errors import ConfigError, StoreError
-from pps.core.footprint import few_arenas, keep_what_is_loaded
+from pps.core.footprint import few_arenas, keep_what_is_loaded, switch_threads_often
 from pps.journal.filters import ItemFilter
 from pps.memory import Memory
 from pps.models.embedding import CachedEmbedder
@@ -263,6 +263,7 @@ _PARTS: Mapping[str, Any] = {
 def main() -> int:
     """Read what is asked on stdin, print what was measured."""
     few_arenas()  # as ``pps serve`` has them
+    switch_threads_often()
     given: dict[str, Any] = json.load(sys.stdin)
     given["parts"] = tuple(given["parts"])
     wanted = Asked(**given)

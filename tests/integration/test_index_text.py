@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -302,6 +303,28 @@ def test_clearing_empties_every_collection_and_the_index_goes_on(index: TextInde
     index.replace([TextDoc("facts", "b", "zebra")])
     index.commit()
     assert owners(index, "zebra", collection="facts") == ["b"]
+
+
+def test_an_index_tells_its_own_empty_collections_from_those_of_another(tmp_path: Path) -> None:
+    with (
+        closing(TextIndex.open(tmp_path / "a" / "text", group=GROUP)) as ours,
+        closing(TextIndex.open(tmp_path / "b" / "text", group=OTHER_GROUP)) as other,
+    ):
+        other.replace([TextDoc("nodes", "other", "the other's lighthouse")])
+        other.commit()
+        assert ours.is_empty("nodes")
+        assert ours.search("nodes", "lighthouse", 5) == []
+        ours.replace([TextDoc("nodes", "own", "a windmill")])
+        assert not ours.is_empty("nodes")
+        ours.commit()
+        assert owners(ours, "windmill", collection="nodes") == ["own"]
+        other.clear()
+        assert other.is_empty("nodes")
+        assert not ours.is_empty("nodes")
+    with closing(TextIndex.open(tmp_path / "a" / "text", group=GROUP)) as reopened:
+        assert not reopened.is_empty("nodes")
+        assert reopened.is_empty("facts")
+        assert owners(reopened, "windmill", collection="nodes") == ["own"]
 
 
 def test_bad_arguments_are_refused(index: TextIndex) -> None:
