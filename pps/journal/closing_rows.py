@@ -15,8 +15,10 @@ from datetime import datetime
 from pps.core.sql import LIST, Connection, listed
 from pps.core.time import from_micros, micros, precision_of, with_precision
 from pps.core.values import Closing, Turn
+from pps.journal.graph_queries import facts_supported_by
+from pps.journal.links import fact_outlines
 from pps.journal.store import Store, looks_up, reads, writes
-from pps.journal.turns import TURN_COLUMNS, read_turn
+from pps.journal.turns import TURN_COLUMNS, get_many, read_turn
 
 _COLUMNS = "fact, by_fact, by_turn, cause, at, closed_at, own_end, at_precision, own_end_precision"
 
@@ -40,6 +42,48 @@ class Ending:
     relations: tuple[str, ...] = ()
     ended_at: datetime | None = None
     ended_before: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ClosingsAround:
+    """The closings that bear on some statements, read from one snapshot.
+
+    Attributes:
+        stated: Turn → the facts that it states, oldest first.
+        closings: Those that ended a fact, the earliest end of each fact first.
+        turns: Id → turn that caused any of the closings.
+    """
+
+    stated: Mapping[str, Sequence[str]]
+    closings: Sequence[Closing]
+    turns: Mapping[str, Turn]
+
+
+def closings_around(
+    db: Connection,
+    turns: Sequence[str],
+    facts: Sequence[str],
+    subjects: Sequence[str],
+    moment: datetime,
+) -> ClosingsAround:
+    """Return the closings up to a moment of facts, of facts that turns state, and of subjects.
+
+    A closing counts only if the fact's end is the one that it gave the fact.
+    """
+    stated = facts_supported_by(db, turns)
+    of_facts = sorted(set(facts).union(*stated.values()))
+    noted = closings_of(db, of_facts)
+    if subjects:
+        known = {closing.fact for closing in noted}
+        of_subjects = closings_of_subjects(db, subjects)
+        noted += [closing for closing in of_subjects if closing.fact not in known]
+    noted = [closing for closing in noted if closing.at <= moment]
+    outlines = fact_outlines(db, list({closing.fact for closing in noted})) if noted else {}
+    ends = {fact: outline.invalid_at for fact, outline in outlines.items()}
+    closings = [closing for closing in noted if ends.get(closing.fact) == closing.at]
+    causes = sorted({closing.by_turn for closing in closings if closing.by_turn})
+    by_turn = {turn.uuid: turn for turn in get_many(db, causes)} if causes else {}
+    return ClosingsAround(stated, closings, by_turn)
 
 
 def closings_of(db: Connection, facts: Sequence[str]) -> list[Closing]:
@@ -272,6 +316,19 @@ class Closings(Store):
     of_subjects = looks_up(closings_of_subjects)
     said_at = looks_up(said_at)
     said_before = reads(said_before)
+
+    async def around(
+        self,
+        turns: Sequence[str],
+        facts: Sequence[str],
+        subjects: Sequence[str],
+        moment: datetime,
+    ) -> ClosingsAround:
+        """Call ``closings_around``."""
+        return await self.look_up(
+            lambda db: closings_around(db, turns, facts, subjects, moment),
+            len(turns) + len(facts) + len(subjects),
+        )
 
     async def forget(
         self, turns: Sequence[str], facts: Sequence[str], *, restorable: bool = False

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from pps.index.indexes import EntityIndexes
     from pps.isolation.client import IsolatedGraphitiClient
     from pps.journal.journal import Journal
+    from pps.journal.links import Support
     from pps.models.protocols import Embedder
 
 MAX_SUCCESSOR_CHARS = 200
@@ -80,21 +81,50 @@ class Superseding:
             StoreUnavailable: A store does not answer.
             IsolationError: A foreign row came back.
         """
+        marks = await self.marks(turns, facts, nodes=nodes, later=later, at=at)
+        return dict(marks.successors)
+
+    async def ended_in_part(
+        self, facts: Sequence[Fact], at: datetime | None = None
+    ) -> dict[str, Successor]:
+        """Return open fact → the latest statement that ended another fact of the same sentence.
+
+        "I live in Leeds with my sister" is two facts that have one sentence. Once the home is
+        another, the sister is still one, and whoever reads the sentence is told what of it may not
+        hold: no successor is ``sure``. Raises as ``successors``.
+        """
+        return _ended_in_part(facts, await self._closings_around((), facts, (), at or now()))
+
+    async def marks(
+        self,
+        turns: Sequence[Turn],
+        facts: Sequence[Fact],
+        *,
+        nodes: Sequence[Node] = (),
+        later: Sequence[Turn] = (),
+        supports: Mapping[str, Support] | None = None,
+        at: datetime | None = None,
+    ) -> SupersedingMarks:
+        """Return ``successors`` and ``ended_in_part`` of one read of the closings.
+
+        ``supports`` are those of facts that the caller has read.
+        """
         if not turns and not facts and not nodes:
-            return {}
+            return SupersedingMarks({}, {})
         moment = at or now()
         saying = {turn.uuid: turn for turn in (*turns, *later) if turn.occurred_at <= moment}
-        closed, amended, outdated = await asyncio.gather(
-            self._closed(turns, facts, moment),
-            self._amended(turns, facts, saying),
-            self._outdated_summaries(nodes, moment),
+        noted, amended = await asyncio.gather(
+            self._closings_around(turns, facts, nodes, moment),
+            self._amended(turns, facts, saying, supports or {}),
         )
         successors = dict(amended)
-        for id_, successor in closed.items():
+        for id_, successor in _closed(turns, facts, noted, moment).items():
             known = successors.get(id_)
             if known is None or not known.sure or known.at <= successor.at:
                 successors[id_] = successor
-        return {id_: _last(successors, id_) for id_ in successors} | outdated
+        last = {id_: _last(successors, id_) for id_ in successors}
+        outdated = await self._outdated_summaries(nodes, noted)
+        return SupersedingMarks(last | outdated, _ended_in_part(facts, noted))
 
     async def in_listing(
         self, turns: Sequence[Turn], facts: Sequence[Fact], at: datetime | None = None
@@ -105,7 +135,7 @@ class Superseding:
         """
         if not turns and not facts:
             return {}
-        open_facts = [fact for fact in facts if fact.invalid_at is None and fact.kind == "fact"]
+        open_facts = [fact for fact in facts if _is_open(fact)]
         near = await self._near(turns, open_facts) - {turn.uuid for turn in turns}
         later = await self.journal.turns(sorted(near)) if near else ()
         return await self.successors(turns, facts, later=later, at=at)
@@ -130,73 +160,31 @@ class Superseding:
     def _has_model_of_meaning(self) -> bool:
         return self.embedder is not None and self.embedder.fingerprint.pooling != "hash"
 
-    async def _closed(
-        self, turns: Sequence[Turn], facts: Sequence[Fact], moment: datetime
-    ) -> dict[str, Successor]:
-        """Return the successors by closings: of closed facts, and of the turns that state them."""
-        stated = (
-            await self.journal.facts_supported_by([turn.uuid for turn in turns]) if turns else {}
+    async def _closings_around(
+        self,
+        turns: Sequence[Turn],
+        facts: Sequence[Fact],
+        nodes: Sequence[Node],
+        moment: datetime,
+    ) -> _NotedClosings:
+        """Return the closings of the facts, of all facts of their sentences, and of the nodes."""
+        stating = {turn.uuid for turn in turns}
+        stating.update(turn for fact in facts if _is_open(fact) for turn in fact.episodes)
+        around = await self.journal.closings.around(
+            sorted(stating),
+            [fact.uuid for fact in facts],
+            sorted(node.uuid for node in nodes if node.summary),
+            moment,
         )
-        ids = {fact.uuid for fact in facts}.union(*stated.values())
-        closings = await self._closings(sorted(ids), moment) if ids else []
-        if not closings:
-            return {}
-        by_turn = {turn.uuid: turn for turn in await self._turns_of(closings)}
-        by_fact = {fact.uuid: fact for fact in await self._facts_of(closings)}
-        of_fact: dict[str, Closing] = {}
-        for closing in closings:
-            of_fact.setdefault(closing.fact, closing)
-        successors: dict[str, Successor] = {}
-        for fact in facts:
-            closing = of_fact.get(fact.uuid)
-            if closing:
-                successor = _of_closing(closing, by_fact, by_turn)
-                if successor:
-                    successors[fact.uuid] = successor
-        for turn in turns:
-            for fact_id in stated.get(turn.uuid, ()):
-                closing = of_fact.get(fact_id)
-                source = by_turn.get(closing.by_turn) if closing else None
-                if source and turn.occurred_at < source.occurred_at <= moment:
-                    successors[turn.uuid] = successor_of(source)
-        return successors
-
-    async def ended_in_part(
-        self, facts: Sequence[Fact], at: datetime | None = None
-    ) -> dict[str, Successor]:
-        """Return open fact → the latest statement that ended another fact of the same sentence.
-
-        "I live in Leeds with my sister" is two facts that have one sentence. Once the home is
-        another, the sister is still one, and whoever reads the sentence is told what of it may not
-        hold: no successor is ``sure``. Raises as ``successors``.
-        """
-        open_facts = [fact for fact in facts if fact.invalid_at is None and fact.kind == "fact"]
-        turns = sorted({turn for fact in open_facts for turn in fact.episodes})
-        stated = await self.journal.facts_supported_by(turns) if turns else {}
-        beside = set[str]().union(*stated.values()).difference(fact.uuid for fact in open_facts)
-        closings = await self._closings(sorted(beside), at or now()) if beside else []
-        if not closings:
-            return {}
-        by_turn = {turn.uuid: turn for turn in await self._turns_of(closings)}
-        by_fact = {fact.uuid: fact for fact in await self._facts_of(closings)}
-        closed = await self.client.facts(sorted({closing.fact for closing in closings}))
-        sentence = {fact.uuid: fact.text for fact in closed}
-        latest = sorted(closings, key=lambda closing: closing.at)
-        ended: dict[str, Successor] = {}
-        for fact in open_facts:
-            same_turn = {id_ for turn in fact.episodes for id_ in stated.get(turn, ())}
-            for closing in latest:
-                if closing.fact not in same_turn or not _is_said_in(
-                    sentence.get(closing.fact, ""), fact.text
-                ):
-                    continue
-                successor = _of_closing(closing, by_fact, by_turn)
-                if successor and successor.id not in fact.episodes:
-                    ended[fact.uuid] = replace(successor, sure=False)
-        return ended
+        by_id = {fact.uuid: fact for fact in facts}
+        ids = {id_ for closing in around.closings for id_ in (closing.fact, closing.by_fact) if id_}
+        missing = sorted(ids - by_id.keys())
+        if missing:
+            by_id.update((fact.uuid, fact) for fact in await self.client.facts(missing))
+        return _NotedClosings(around.stated, around.closings, around.turns, by_id)
 
     async def _outdated_summaries(
-        self, nodes: Sequence[Node], moment: datetime
+        self, nodes: Sequence[Node], noted: _NotedClosings
     ) -> dict[str, Successor]:
         """Return node → the latest successor of a closed fact whose value its summary still names.
 
@@ -205,63 +193,47 @@ class Superseding:
         summary may hold.
         """
         summaries = {node.uuid: fold(node.summary) for node in nodes if node.summary}
-        if not summaries:
+        ended: list[tuple[Closing, Fact]] = []
+        for closing in sorted(noted.closings, key=lambda closing: (closing.at, closing.fact)):
+            fact = noted.facts.get(closing.fact)
+            if fact is not None and fact.subject in summaries:
+                ended.append((closing, fact))
+        if not ended:
             return {}
-        noted = await self.journal.closings.of_subjects(sorted(summaries))
-        closings = await self._carried_out(noted, moment)
-        if not closings:
-            return {}
-        by_turn = {turn.uuid: turn for turn in await self._turns_of(closings)}
-        by_fact = {fact.uuid: fact for fact in await self._facts_of(closings)}
-        facts = await self.client.facts(sorted({closing.fact for closing in closings}))
-        by_id = {fact.uuid: fact for fact in facts}
-        ends = {fact.object for fact in (*facts, *by_fact.values())}
+        ends = {fact.object for _, fact in ended}
+        for closing, _ in ended:
+            replacement = noted.facts.get(closing.by_fact)
+            if replacement is not None:
+                ends.add(replacement.object)
         names = {node.uuid: fold(node.name) for node in await self.client.nodes(sorted(ends))}
         outdated: dict[str, Successor] = {}
-        for closing in sorted(closings, key=lambda closing: closing.at):
-            fact = by_id.get(closing.fact)
-            if fact is None:
-                continue
-            summary = summaries.get(fact.subject, "")
-            old_value = names.get(fact.object, "")
-            replacement = by_fact.get(closing.by_fact)
+        for closing, fact in ended:
+            summary = summaries[fact.subject]
+            replacement = noted.facts.get(closing.by_fact)
             new_value = names.get(replacement.object, "") if replacement else ""
-            successor = _of_closing(closing, by_fact, by_turn)
-            if successor is None or not _names(summary, old_value) or _names(summary, new_value):
+            successor = noted.successor(closing)
+            if successor is None or _names(summary, new_value):
                 continue
-            outdated[fact.subject] = replace(successor, sure=False)
+            if _names(summary, names.get(fact.object, "")):
+                outdated[fact.subject] = replace(successor, sure=False)
         return outdated
 
-    async def _closings(self, facts: Sequence[str], moment: datetime) -> list[Closing]:
-        """Return the closings that closed any of the facts by a moment."""
-        return await self._carried_out(await self.journal.closings.of(facts), moment)
-
-    async def _carried_out(self, noted: Sequence[Closing], moment: datetime) -> list[Closing]:
-        """Return the noted closings at or before a moment whose end is the fact's end."""
-        closings = [closing for closing in noted if closing.at <= moment]
-        closed = list({closing.fact for closing in closings})
-        outlines = await self.journal.fact_outlines(closed) if closed else {}
-        ends = {fact: outline.invalid_at for fact, outline in outlines.items()}
-        return [closing for closing in closings if ends.get(closing.fact) == closing.at]
-
-    async def _turns_of(self, closings: Sequence[Closing]) -> Sequence[Turn]:
-        ids = sorted({closing.by_turn for closing in closings if closing.by_turn})
-        return await self.journal.turns(ids) if ids else ()
-
-    async def _facts_of(self, closings: Sequence[Closing]) -> Sequence[Fact]:
-        ids = sorted({closing.by_fact for closing in closings if closing.by_fact})
-        return await self.client.facts(ids) if ids else ()
-
     async def _amended(
-        self, turns: Sequence[Turn], facts: Sequence[Fact], saying: Mapping[str, Turn]
+        self,
+        turns: Sequence[Turn],
+        facts: Sequence[Fact],
+        saying: Mapping[str, Turn],
+        known: Mapping[str, Support],
     ) -> dict[str, Successor]:
         """Return the successors of turns and open facts that a later turn amends."""
-        open_facts = [fact for fact in facts if fact.invalid_at is None and fact.kind == "fact"]
+        open_facts = [fact for fact in facts if _is_open(fact)]
         speaking = [turn for turn in saying.values() if _may_amend(turn)]
         if not speaking:
             return {}
-        ids = [fact.uuid for fact in open_facts]
-        supports = await self.journal.fact_supports(ids) if ids else {}
+        supports = dict(known)
+        missing = [fact.uuid for fact in open_facts if fact.uuid not in known]
+        if missing:
+            supports.update(await self.journal.fact_supports(missing))
         vectors = await self._vectors([*turns, *speaking], open_facts)
         earlier = [statement_of(turn, vectors) for turn in turns]
         for fact in open_facts:
@@ -324,15 +296,78 @@ def successor_of(turn: Turn, *, sure: bool = True) -> Successor:
     return Successor(turn.uuid, text, turn.occurred_at, sure)
 
 
-def _of_closing(
-    closing: Closing, by_fact: Mapping[str, Fact], by_turn: Mapping[str, Turn]
-) -> Successor | None:
-    turn = by_turn.get(closing.by_turn)
-    fact = by_fact.get(closing.by_fact)
-    if fact is not None:
-        at = turn.occurred_at if turn else closing.at
-        return Successor(fact.uuid, one_line(fact.text, MAX_SUCCESSOR_CHARS), at, sure=True)
-    return successor_of(turn) if turn else None
+@dataclass(frozen=True, slots=True)
+class SupersedingMarks:
+    """What ``Superseding.successors`` and ``Superseding.ended_in_part`` return."""
+
+    successors: Mapping[str, Successor]
+    ended_in_part: Mapping[str, Successor]
+
+
+@dataclass(frozen=True, slots=True)
+class _NotedClosings:
+    """``ClosingsAround``, with the facts: those that were asked about, closed, or took a place."""
+
+    stated: Mapping[str, Sequence[str]]
+    closings: Sequence[Closing]
+    turns: Mapping[str, Turn]
+    facts: Mapping[str, Fact]
+
+    def successor(self, closing: Closing) -> Successor | None:
+        """Return the fact that took the place of the closed one, else the turn that ended it."""
+        turn = self.turns.get(closing.by_turn)
+        fact = self.facts.get(closing.by_fact)
+        if fact is not None:
+            at = turn.occurred_at if turn else closing.at
+            return Successor(fact.uuid, one_line(fact.text, MAX_SUCCESSOR_CHARS), at, sure=True)
+        return successor_of(turn) if turn else None
+
+
+def _closed(
+    turns: Sequence[Turn], facts: Sequence[Fact], noted: _NotedClosings, moment: datetime
+) -> dict[str, Successor]:
+    """Return the successors by closings: of closed facts, and of the turns that state them."""
+    of_fact: dict[str, Closing] = {}
+    for closing in noted.closings:
+        of_fact.setdefault(closing.fact, closing)
+    successors: dict[str, Successor] = {}
+    for fact in facts:
+        closing = of_fact.get(fact.uuid)
+        successor = noted.successor(closing) if closing else None
+        if successor:
+            successors[fact.uuid] = successor
+    for turn in turns:
+        for fact_id in noted.stated.get(turn.uuid, ()):
+            closing = of_fact.get(fact_id)
+            source = noted.turns.get(closing.by_turn) if closing else None
+            if source and turn.occurred_at < source.occurred_at <= moment:
+                successors[turn.uuid] = successor_of(source)
+    return successors
+
+
+def _ended_in_part(facts: Sequence[Fact], noted: _NotedClosings) -> dict[str, Successor]:
+    """Return open fact → the latest statement that ended another fact of the same sentence."""
+    open_facts = [fact for fact in facts if _is_open(fact)]
+    open_ids = {fact.uuid for fact in open_facts}
+    latest = sorted(noted.closings, key=lambda closing: closing.at)
+    beside = [closing for closing in latest if closing.fact not in open_ids]
+    ended: dict[str, Successor] = {}
+    for fact in open_facts:
+        same_turn = {id_ for turn in fact.episodes for id_ in noted.stated.get(turn, ())}
+        for closing in beside:
+            closed = noted.facts.get(closing.fact)
+            if closing.fact not in same_turn or closed is None:
+                continue
+            if not _is_said_in(closed.text, fact.text):
+                continue
+            successor = noted.successor(closing)
+            if successor and successor.id not in fact.episodes:
+                ended[fact.uuid] = replace(successor, sure=False)
+    return ended
+
+
+def _is_open(fact: Fact) -> bool:
+    return fact.invalid_at is None and fact.kind == "fact"
 
 
 def _last(successors: Mapping[str, Successor], id_: str) -> Successor:
@@ -414,11 +449,11 @@ async def current_first(
     later = await _later_turns(search, channels, own, profile) if turns or facts else []
     sources = search.sources
     superseding = Superseding(sources.client, sources.journal, sources.indexes, sources.embedder)
-    ended_in_part, successors = await asyncio.gather(
-        superseding.ended_in_part(facts, search.as_of),
-        superseding.successors(turns, facts, nodes=nodes, later=later, at=search.as_of),
+    superseded = await superseding.marks(
+        turns, facts, nodes=nodes, later=later, supports=search.supports, at=search.as_of
     )
-    marks = ended_in_part | successors
+    successors = superseded.successors
+    marks = {**superseded.ended_in_part, **successors}
     if not marks:
         return dict(channels), {kind: tuple(statements) for kind, statements in own.items()}
     turn_by_id = {turn.uuid: turn for turn in (*turns, *later)}

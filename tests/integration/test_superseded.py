@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import tomllib
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,7 @@ from pps.config import EmbedderSettings, Settings
 from pps.core.errors import IsolationError, StoreUnavailable
 from pps.core.recalled import Recall, Successor
 from pps.core.values import FactDraft, Turn
-from pps.journal.closing_rows import Closings
+from pps.journal.closing_rows import Closings, ClosingsAround
 from pps.memory import Memory
 from pps.operations.item_views import FactView, ItemView, TurnView
 from pps.operations.memory_tools import items_text, read_items, timeline_text, timeline_view
@@ -318,14 +318,10 @@ async def test_recall_answers_unmarked_with_a_note_when_closings_cannot_be_read(
 ) -> None:
     await say(clever, LEDGER, AMENDED)
 
-    async def supported(_: object, turns: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        return dict.fromkeys(turns, ("0" * 8,))
-
-    async def broken(_: Closings, facts: Sequence[str]) -> list[Any]:
+    async def broken(*_: object) -> ClosingsAround:
         raise StoreUnavailable("the disk is away")
 
-    monkeypatch.setattr(Closings, "of", broken)
-    monkeypatch.setattr("pps.journal.journal.Journal.facts_supported_by", supported)
+    monkeypatch.setattr(Closings, "around", broken)
     recalled = await clever.recall("Which database does the ledger use?")
 
     assert LEDGER in turns_of(recalled)
@@ -337,13 +333,9 @@ async def test_a_foreign_row_among_closings_ends_the_recall(
 ) -> None:
     await say(clever, LEDGER, AMENDED)
 
-    async def foreign(_: Closings, facts: Sequence[str]) -> list[Any]:
+    async def foreign(*_: object) -> ClosingsAround:
         raise IsolationError("a row of another group")
 
-    async def supported(_: object, turns: Sequence[str]) -> dict[str, tuple[str, ...]]:
-        return dict.fromkeys(turns, ("0" * 8,))
-
-    monkeypatch.setattr(Closings, "of", foreign)
-    monkeypatch.setattr("pps.journal.journal.Journal.facts_supported_by", supported)
+    monkeypatch.setattr(Closings, "around", foreign)
     with pytest.raises(IsolationError):
         await clever.recall("Which database does the ledger use?")

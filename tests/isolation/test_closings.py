@@ -6,6 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 from pps.app import App
 from pps.core.values import EndingDraft, FactDraft
+from pps.journal.closing_rows import ClosingsAround
 from pps.journal.entries import JobPayload, TurnDraft
 from pps.memory import Memory
 
@@ -72,6 +73,10 @@ async def test_closings_and_endings_of_another_are_not_there(app: App) -> None:
         mine, theirs = ana.parts.journal, tom.parts.journal
         assert len(await mine.closings.of(facts)) == 2
         assert await theirs.closings.of(facts) == []
+        later = START + 3 * MONTH
+        assert (await mine.closings.around(turns, facts, nodes, later)).closings
+        nothing = ClosingsAround({}, [], {})
+        assert await theirs.closings.around(turns, facts, nodes, later) == nothing
         assert await theirs.closings.by_facts(facts) == []
         assert await theirs.closings.by_turns(turns) == []
         assert len(await mine.closings.about(nodes)) == 1
