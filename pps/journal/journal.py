@@ -111,7 +111,6 @@ class Journal(Store):
     reach = reads(links.reach)
     joints = reads(links.joints)
 
-    get_meta = reads(meta.get)
     set_meta = writes(meta.put)
     within = reads(filters.within)
 
@@ -339,6 +338,10 @@ class Journal(Store):
         """Return the records and nodes of a title, name or alias; see ``graph_queries.titled``."""
         tiers = await self.read(partial(graph_queries.titled, title=title))
         return [item for tier in tiers for item in tier]
+
+    async def get_meta(self, key: str) -> str | None:
+        """Return a value, or None if the key does not exist."""
+        return await self.look_up(partial(meta.get, key=key), 1)
 
     async def hops(
         self, starts: Sequence[str], targets: Sequence[str], max_hops: int, at: datetime

@@ -13,6 +13,7 @@ from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from datetime import date, datetime, timedelta
+from itertools import chain
 from typing import Literal, TypeAlias
 
 from pps.core.errors import StoreUnavailable
@@ -132,7 +133,7 @@ def seen(connection: Connection, session: str) -> Seen:
     shown_rows = connection.execute(
         "SELECT DISTINCT id FROM shown WHERE session = ? AND at > ?", (session, compacted_at)
     )
-    ids = frozenset(id_ for (id_,) in shown_rows)
+    ids = frozenset(chain.from_iterable(shown_rows.fetchall()))
     (prompts,) = connection.execute(
         """SELECT count(*) FROM injected
             WHERE session = ? AND given = 'turn' AND tokens > 0 AND at > ?""",

@@ -10,6 +10,7 @@ from dataclasses import replace
 from pps.core.errors import ConfigError, InvalidRequest, IsolationError, PPSError
 from pps.core.ids import check_uuid
 from pps.core.recalled import NOTHING_NEAR, Channel, Evidence, Hit, Recall
+from pps.core.time_reading import names_time
 from pps.core.values import ChannelName, Episode, Fact, Node
 from pps.isolation.graphiti_search import GraphFilters
 from pps.journal.filters import ItemFilter
@@ -298,6 +299,8 @@ async def _fill_channels(search: Search, profile: Profile) -> dict[ChannelName, 
     """
     request = search.request
     wanted = _wanted_channels(request, profile)
+    if _surely_needs_vector(search, wanted):
+        search.begin(search.query_vector())  # first: it takes longest
     search.begin(prepare(search, wanted, everywhere=profile.floor))
     search.begin(prepare_later_turns(search, wanted))
     if profile.floor:
@@ -371,6 +374,16 @@ async def _measure(
         raise
     except PPSError:
         return
+
+
+def _surely_needs_vector(search: Search, channels: Mapping[ChannelName, ChannelProfile]) -> bool:
+    """Tell whether the query's vector is needed, whatever the query turns out to name.
+
+    The request's weights may leave no list by meaning, and so may a time (``_by_time_alone``).
+    """
+    if search.request.weights or names_time(search.text):
+        return False
+    return any(channel.goes_by_meaning for channel in channels.values())
 
 
 def _goes_by_meaning(profile: Profile, channels: Iterable[ChannelName]) -> bool:

@@ -244,8 +244,10 @@ class Search:
 
         The query that the caller sees stays as it was.
         """
-        for word in dict.fromkeys(_NAME_LIKE.findall(self.words)):
-            if await self._is_known_name(word):
+        names = list(dict.fromkeys(_NAME_LIKE.findall(self.words)))
+        known = await self._known_names(names)
+        for word in names:
+            if word in known:
                 continue
             spelling = await self._spelling_of(word)
             if spelling:
@@ -507,12 +509,12 @@ class Search:
                 allowed = ids if allowed is None else allowed & ids
         return allowed
 
-    async def _is_known_name(self, word: str) -> bool:
-        search = self.sources.indexes.text_search
-        in_turns, in_nodes = await asyncio.gather(
-            search("episodes", word, 1), search("nodes", word, 1)
-        )
-        return bool(in_turns or in_nodes)
+    async def _known_names(self, words: Sequence[str]) -> set[str]:
+        """Return the words that a turn or a node has."""
+        collections = ("episodes", "nodes")
+        queries = [TextQuery(name, word, 1) for word in words for name in collections]
+        hits_of = await self.sources.indexes.text_searches(queries)
+        return {query.text for query, hits in zip(queries, hits_of, strict=True) if hits}
 
     async def _spelling_of(self, word: str) -> str:
         """Return another spelling of a name from the memory's latest texts.
