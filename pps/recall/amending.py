@@ -39,6 +39,7 @@ MAX_CHARS_READ = 1_000
 MAX_SENTENCES_READ = 12
 """Sentences of a text that are read."""
 _CACHED_TEXTS = 4_096
+_CACHED_WORDS = 16_384
 
 # ---- Sentences ----
 
@@ -241,6 +242,7 @@ class SentenceReader:
         self._light = frozenset(map(stem, light))
         self._stays = frozenset(stays)
         self.read = lru_cache(maxsize=_CACHED_TEXTS)(self._read)
+        self._term = lru_cache(maxsize=_CACHED_WORDS)(self._read_term)
 
     def _read(self, text: str) -> tuple[AmendingSentence, ...]:
         """Return the sentences that state something: no questions, no code, at most 12."""
@@ -268,7 +270,7 @@ class SentenceReader:
             ended=frozenset(_ended_terms(tokens, matches)),
             cues=frozenset(cues),
             owners=frozenset(_owners(tokens)),
-            about_self=any(_without_suffix(token) in _SELF_WORDS for token in tokens),
+            about_self=not _SELF_WORDS.isdisjoint(map(_without_suffix, tokens)),
             pointing=bool(tokens) and _without_suffix(tokens[0]) in _POINTING_WORDS,
             states=frozenset(_matters("states", tokens, matches)),
             changes=frozenset(_matters("changes", tokens, matches)),
@@ -279,19 +281,26 @@ class SentenceReader:
         terms: dict[str, float] = {}
         names: set[str] = set()
         for place, word in enumerate(words):
-            token = word.lower()
-            if not token[0].isalpha() or token in _VALUE_WORDS:
-                continue
-            root = _root(token)
-            is_empty = token in STOP_WORDS or _without_suffix(token) in _SELF_WORDS
-            if len(root) < 2 or is_empty or root in self._light:
-                continue
-            if _is_name(word, begins_sentence=place == 0):
-                names.add(root)
-                terms[root] = _NAME_WEIGHT
-            else:
-                terms[root] = _NAME_WEIGHT if is_rare(token) else _PLAIN_WEIGHT
+            term = self._term(word, place == 0)
+            if term is not None:
+                root, weight, is_name = term
+                terms[root] = weight
+                if is_name:
+                    names.add(root)
         return terms, frozenset(names)
+
+    def _read_term(self, word: str, begins_sentence: bool) -> tuple[str, float, bool] | None:
+        """Return a content word's stem, its weight and whether it is a name; None for others."""
+        token = word.lower()
+        if not token[0].isalpha() or token in _VALUE_WORDS:
+            return None
+        root = _root(token)
+        is_empty = token in STOP_WORDS or _without_suffix(token) in _SELF_WORDS
+        if len(root) < 2 or is_empty or root in self._light:
+            return None
+        if _is_name(word, begins_sentence=begins_sentence):
+            return root, _NAME_WEIGHT, True
+        return root, _NAME_WEIGHT if is_rare(token) else _PLAIN_WEIGHT, False
 
     def _tells_of_past(self, tokens: Sequence[str]) -> bool:
         for previous, token in pairwise(("", *tokens)):
@@ -368,7 +377,7 @@ def _matters(
 
 def _without_suffix(token: str) -> str:
     """Return a token without what an apostrophe joins to it: "i" of "i've"."""
-    return token.split("'")[0]
+    return token.partition("'")[0]
 
 
 def _root(token: str) -> str:
@@ -490,8 +499,12 @@ class Rules:
         come in.
         """
         amendments: dict[str, Amendment] = {}
+        if not earlier:
+            return amendments
+        first_at = min(statement.at for statement in earlier)
         for new in sorted(later, key=lambda statement: statement.at):
-            windows = _changing_windows(self._reader.read(new.text)) if new.amends else ()
+            may_amend = new.amends and new.at > first_at
+            windows = _changing_windows(self._reader.read(new.text)) if may_amend else ()
             if not windows:
                 continue
             for old in earlier:
