@@ -316,12 +316,8 @@ class _Floor:
             depth = self._search.depth(profile.channels[name].depth, self._search.request.limit)
             depth_of.update(dict.fromkeys(_collections_measured(self._search, name), depth))
         _add_rare(owners_of, rare)
-        await asyncio.gather(
-            *(
-                self._measure_collection(collection, owners, depth_of.get(collection))
-                for collection, owners in owners_of.items()
-            )
-        )
+        for collection, owners in owners_of.items():  # ``measure`` has looked them up already
+            await self._measure_collection(collection, owners, depth_of.get(collection))
 
     async def _measure_collection(
         self, collection: str, owners: AbstractSet[str], depth: int | None

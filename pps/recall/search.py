@@ -366,12 +366,7 @@ class Search:
         "Which ORM do we use?" means Diesel if its type is ORM, or if its summary or an attribute
         says so.
         """
-        named, by_kind, described = await asyncio.gather(
-            self.named_nodes(),
-            self.once("nodes by kind", self._nodes_by_kind),
-            self.once("described nodes", self._described_nodes),
-        )
-        return list(dict.fromkeys([*named, *by_kind, *described]))
+        return await self.once("meant nodes", self._meant_nodes)
 
     async def misspelt_words(self) -> list[str]:
         """Return the query's words that no turn has, while one has a word spelt almost like it."""
@@ -389,10 +384,7 @@ class Search:
 
     async def allowed(self, kind: ItemKind) -> set[str] | None:
         """Return the ids of a kind that all filters let through; None is no restriction."""
-        filters = [replace(each, as_of=self.as_of) for each in self.filters]
-        if all(each == ItemFilter() for each in filters):
-            return None
-        return await self.once(("allowed", kind), lambda: self._allowed(kind, filters))
+        return await self.once(("allowed", kind), lambda: self._allowed(kind))
 
     async def permitted(self, kind: ItemKind, ids: Sequence[str]) -> list[str]:
         """Return those of the ids that the filters let through, in their order."""
@@ -501,8 +493,9 @@ class Search:
         self._cosines.setdefault(collection, {}).update((entry.id, entry) for entry in entries)
         return entries
 
-    async def _allowed(self, kind: ItemKind, filters: Sequence[ItemFilter]) -> set[str] | None:
+    async def _allowed(self, kind: ItemKind) -> set[str] | None:
         allowed: set[str] | None = None
+        filters = [replace(each, as_of=self.as_of) for each in self.filters]
         for each in filters:
             ids = None if each == ItemFilter() else await self.sources.journal.allowed(kind, each)
             if ids is not None:
@@ -538,6 +531,12 @@ class Search:
                 center, self.request.max_hops, self.moment
             )
         return self.reached
+
+    async def _meant_nodes(self) -> list[str]:
+        named, by_kind, described = await asyncio.gather(
+            self.named_nodes(), self._nodes_by_kind(), self._described_nodes()
+        )
+        return list(dict.fromkeys([*named, *by_kind, *described]))
 
     async def _nodes_by_kind(self) -> list[str]:
         return await self.sources.journal.of_kinds_in(self.text, MAX_NAMED_NODES)
