@@ -67,12 +67,17 @@ class IndexDoc:
 
 @dataclass(frozen=True, slots=True)
 class TextQuery:
-    """A query of the text index; the fields are the arguments of ``TextIndex.search``."""
+    """A query of the text index; see ``TextIndex.search``.
+
+    Attributes:
+        needed: Of the ``k`` best, only those with any word of this text are hits; empty for all.
+    """
 
     collection: str
     text: str
     k: int
     allowed: AbstractSet[str] | None = None
+    needed: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,13 +267,7 @@ class EntityIndexes:
             query.k <= 0 or self._text.is_empty(query.collection) for query in queries
         ):
             return [[] for _ in queries]
-        search = self._text.search
-        return await self._search(
-            "text",
-            lambda: [
-                search(query.collection, query.text, query.k, query.allowed) for query in queries
-            ],
-        )
+        return await self._search("text", lambda: [_hits(self._text, query) for query in queries])
 
     async def text_terms(self, collection: str, initials: str) -> list[str]:
         """Return the indexed (stemmed) terms of texts that begin with one of the letters."""
@@ -479,6 +478,16 @@ class EntityIndexes:
         finally:
             if self._vectors is not None:
                 self._vectors.close()
+
+
+def _hits(index: TextIndex, query: TextQuery) -> list[TextHit]:
+    hits = index.search(query.collection, query.text, query.k, query.allowed)
+    if not query.needed or not hits:
+        return hits
+    owners = {hit.owner for hit in hits}
+    telling = index.search(query.collection, query.needed, len(owners), owners)
+    having = {hit.owner for hit in telling}
+    return [hit for hit in hits if hit.owner in having]
 
 
 def _outcomes(works: Sequence[Callable[[], object]]) -> list[object]:

@@ -461,12 +461,11 @@ class Search:
         return [Scored(hit.owner, hit.score, 0.0) for hit in hits]
 
     async def _window_matches(self, depth: int) -> list[Scored]:
-        matches = await self.text_matches("windows", self.text, depth)
-        if self.words == self.text:
-            return matches
-        ids = {match.id for match in matches}
-        telling = {match.id for match in await self.text_matches_among("windows", self.words, ids)}
-        return [match for match in matches if match.id in telling]
+        allowed = await self.allowed("episode")
+        needed = "" if self.words == self.text else self.words
+        query = TextQuery("windows", self.text, depth, allowed, needed)
+        [hits] = await self.sources.indexes.text_searches([query])
+        return [Scored(hit.owner, hit.score, 0.0) for hit in hits]
 
     async def _word_matches(
         self, collections: Sequence[str], words: Sequence[str], depth: int

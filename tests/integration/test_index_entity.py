@@ -82,6 +82,21 @@ async def test_several_texts_searched_together_find_what_each_finds_alone(
     assert await indexes.text_searches(queries) == alone
 
 
+async def test_of_the_best_only_those_with_a_needed_word_are_hits(indexes: EntityIndexes) -> None:
+    await indexes.apply(
+        [doc("a", "what of the tea"), doc("b", "what of the coffee"), doc("c", "tea")]
+    )
+    [whole] = await indexes.text_searches([TextQuery("episodes", "what of the tea", 5)])
+    query = TextQuery("episodes", "what of the tea", 5, needed="tea leaves")
+    assert await indexes.text_searches([query]) == [[hit for hit in whole if hit.owner != "b"]]
+    assert {hit.owner for hit in whole} == {"a", "b", "c"}
+    allowed = TextQuery("episodes", "what of the tea", 5, {"b", "c"}, "tea")
+    [hits] = await indexes.text_searches([allowed])
+    assert [hit.owner for hit in hits] == ["c"]
+    nothing = TextQuery("episodes", "what of the tea", 5, needed="cocoa")
+    assert await indexes.text_searches([nothing]) == [[]]
+
+
 async def test_token_states_in_memory_follow_every_change(indexes: EntityIndexes) -> None:
     first, second = (bytes(range(start, start + WIDTH)) for start in (0, 100))
     await indexes.note_tokens({"a": "1", "b": "2"})
