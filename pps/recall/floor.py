@@ -35,13 +35,12 @@ from pps.index.prompts import (
     asks_what_was_asked,
     is_small_talk,
     only_asks,
-    without_small_talk,
 )
 from pps.journal.perspective_rows import ids_of
 from pps.models.onnx import wordpiece
 from pps.models.protocols import Embedder, Matrix
 from pps.recall.profiles import Profile
-from pps.recall.question import STOP_WORDS, beyond_names, content_words, grams, is_rare
+from pps.recall.question import TERM, beyond_names, grams, is_rare
 from pps.recall.ranking import is_reply
 from pps.recall.search import Scored, Search
 
@@ -107,7 +106,6 @@ _RECORDS: Mapping[ChannelName, tuple[str, ...]] = {"nodes": ("records",)}
 """Channel → further collections that its items have vectors in."""
 _BY_TEXT: Mapping[str, str] = {"nodes": "records"}
 """Collection of texts → the collection of their vectors, where that is another one."""
-_TERM = re.compile(r"\w+(?:[.:/_-]\w+)*")
 _STEM_LETTERS = 5
 """Letters by which two words are one, without an ending: "open" and "opens", "lives", "living"."""
 _ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|es|s|e)$")
@@ -146,7 +144,7 @@ async def evidence(
             that it needs.
         by_meaning: False when no embedder answers: words and names are all the evidence.
     """
-    if search.kind == "idle" or not _telling_words(search):
+    if search.kind == "idle" or not search.telling_words:
         return Evidence("nothing")
     scale = await scale_of(search) if by_meaning and is_readable(search) else None
     turn_count = await search.turn_count()
@@ -161,7 +159,7 @@ async def prepare(search: Search, channels: Iterable[ChannelName], *, everywhere
         channels: Those that it fills.
         everywhere: Rare words are looked up in the indexes: of a profile with a floor.
     """
-    if search.kind == "idle" or not _telling_words(search):
+    if search.kind == "idle" or not search.telling_words:
         return
     await search.turn_count()
     if everywhere:
@@ -178,7 +176,7 @@ async def measure(
         channels: Its hits.
         everywhere: As for ``prepare``.
     """
-    if search.kind == "idle" or not _telling_words(search) or not is_readable(search):
+    if search.kind == "idle" or not search.telling_words or not is_readable(search):
         return
     if await scale_of(search) is None:
         return
@@ -249,7 +247,7 @@ class _Floor:
         self._named: set[str] = set()
         self._needed = NEAR
         self._stems_of_hits: dict[str, frozenset[str]] = {}
-        self._words = _stems(grams(" ".join(_telling_words(search))))
+        self._words = _stems(grams(" ".join(search.telling_words)))
         self._words_beyond_names = self._words
 
     async def evidence(self, channels: Mapping[ChannelName, Channel], profile: Profile) -> Evidence:
@@ -287,7 +285,7 @@ class _Floor:
         sources = self._search.sources
         named = [node for node in await self._search.named_nodes() if node != sources.self_node]
         names_of = await sources.journal.names_of(named) if named else {}
-        telling = _telling_words(self._search)
+        telling = self._search.telling_words
         words = telling if len(telling) == 1 else self._uncommon
         distinctive = {word.casefold() for word in words}.difference(WEEKDAYS)
         nodes: dict[str, Sequence[str]] = {}
@@ -362,7 +360,7 @@ class _Floor:
 
     async def _judge_by_words(self, hits: Sequence[Hit]) -> None:
         """Take hits with enough of the query's words for near; there is no model of meaning."""
-        telling = grams(" ".join(_telling_words(self._search)))
+        telling = grams(" ".join(self._search.telling_words))
         comparable = {word for word in telling if _is_comparable(word)}
         words = {word for word in comparable if _ASKING_CHARACTERS.isdisjoint(word)} or comparable
         rare: set[str] = set()
@@ -431,7 +429,7 @@ class _Floor:
         return (
             self._search.kind != "task"
             and self._scale is not None
-            and len(_TERM.findall(text)) >= _MIN_WORDS_OF_TALK
+            and len(TERM.findall(text)) >= _MIN_WORDS_OF_TALK
             and _FIRST_PERSON.search(text) is not None
         )
 
@@ -548,15 +546,6 @@ def _is_comparable(word: str) -> bool:
     return word[0] < _SCRIPTS_WITHOUT_SPACES or len(word) == 2
 
 
-def _telling_words(search: Search) -> list[str]:
-    words = _TERM.findall(content_words(without_small_talk(search.text)))
-    return [
-        word
-        for word in words
-        if len(word) > 1 and word.lower() not in STOP_WORDS and not is_small_talk(word)
-    ]
-
-
 def _collections_measured(search: Search, channel: ChannelName) -> tuple[str, ...]:
     """Return the collections that have vectors of a channel's items."""
     return (*search.collections(channel), *_RECORDS.get(channel, ()))
@@ -623,7 +612,7 @@ def _uncommon_words(search: Search) -> dict[str, bool]:
     """
     uncommon: dict[str, bool] = {}
     begins_sentence = True
-    for match in _TERM.finditer(search.text):
+    for match in TERM.finditer(search.text):
         word = match[0]
         is_weekday = word.casefold() in WEEKDAYS
         begins_upper = word[0].isupper() and not begins_sentence

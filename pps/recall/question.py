@@ -11,6 +11,7 @@ from typing import Literal, TypeAlias
 from pps.core.text import chunks, fold, is_question, sentences_of
 from pps.core.time_reading import names_time
 from pps.core.values import AnchorPassage
+from pps.index.prompts import is_small_talk, without_small_talk
 from pps.index.signs import causal_question
 from pps.journal.names import units, without_s
 from pps.models.onnx import wordpiece
@@ -68,6 +69,8 @@ _ROUTE_PATTERNS: dict[Route, re.Pattern[str]] = {
     ),
 }
 _WORDS = re.compile(r"\w+")
+TERM = re.compile(r"\w+(?:[.:/_-]\w+)*")
+"""A word or an identifier."""
 _ASKS_FOR_SEVERAL = re.compile(
     r"\b(?:list|enumerate|all|every|everything|each|several|different|various|how (?:many|often))\b"
     r"|\b(?:what|which) (?:are|were)\b"
@@ -193,6 +196,16 @@ def _best_match(query: str, texts: Sequence[str]) -> int:
         return sum(1 / counts[word] for word in shared[index])
 
     return max(range(len(texts)), key=worth)
+
+
+def telling_words(query: str) -> list[str]:
+    """Return a query's words without stop words and small talk."""
+    words = TERM.findall(content_words(without_small_talk(query)))
+    return [
+        word
+        for word in words
+        if len(word) > 1 and word.lower() not in STOP_WORDS and not is_small_talk(word)
+    ]
 
 
 @lru_cache(maxsize=4096)

@@ -11,6 +11,7 @@ from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Protocol, TypeAlias, TypeVar, cast
 
 from pps.core.errors import IsolationError
@@ -35,6 +36,7 @@ from pps.recall.question import (
     may_be_stem_of,
     possible_initials,
     spelled_alike,
+    telling_words,
 )
 from pps.recall.request import RecallRequest
 
@@ -254,6 +256,11 @@ class Search:
                 whole_word = re.compile(rf"\b{re.escape(word)}\b")
                 self.text = whole_word.sub(spelling, self.text)
                 self.words = whole_word.sub(spelling, self.words)
+
+    @cached_property
+    def telling_words(self) -> Sequence[str]:
+        """The words of ``text`` without stop words and small talk. Read after ``correct_names``."""
+        return telling_words(self.text)
 
     def depth(self, usual: int, limit: int) -> int:
         """Return the length of lists: at least twice the limit, more if the reader has some hits."""
