@@ -32,20 +32,18 @@ from pps.ingest.anchors import Anchors
 from pps.ingest.budget import Costs
 from pps.ingest.command_reader import Asked, Groups, Reader
 from pps.ingest.drafts import Automatic, Intake
-from pps.ingest.drift import Drift
 from pps.ingest.duplicates import Merging
 from pps.ingest.feature_listening import MemoryFeatures
 from pps.ingest.forget import Forgetter
 from pps.ingest.indexer import REEMBEDDING, Indexer
 from pps.ingest.ingestion import Jobs
 from pps.ingest.ledger import Bookkeeper
-from pps.ingest.limits import Provider
 from pps.ingest.passage_vectors import PassageVectors
-from pps.ingest.record_vectors import RecordVectors
+from pps.ingest.record_vectors import Drift, RecordVectors
 from pps.ingest.recycle_bin import RecycleBin
 from pps.ingest.redact import KeyedRedactor
 from pps.ingest.revising import RecordParts
-from pps.ingest.work_rules import WorkRules
+from pps.ingest.work_rules import Provider, WorkRules
 from pps.ingest.worker import Worker
 from pps.ingest.write_path import Pipeline
 from pps.isolation.adopting import adopt_group

@@ -194,7 +194,7 @@ GITLEAKS_SHA256 = "e163e53b9e7e8a8511e77271e2b323ed057759542a6d988258afe3a1fa329
 
 _LEFT_OUT = frozenset(
     {
-        "generic-api-key",  # matches identifiers in code; `given_secrets` has stricter patterns
+        "generic-api-key",  # matches identifiers in code; `context_secrets` has stricter patterns
         "jwt",  # `_is_jwt` decodes the token: it finds more and is never wrong
         "private-key",  # also matches the text between two keys
         "vault-service-token",  # its old form, `s.` and 24 letters, is a method's name

@@ -28,7 +28,6 @@ from pps.ingest.anchors import Anchors
 from pps.ingest.index_docs import WINDOW_TURNS
 from pps.ingest.indexer import Indexer
 from pps.ingest.linking import record_id
-from pps.ingest.lost_names import without_lost_names
 from pps.ingest.mentions import (
     MOST_SHOWN,
     MentionFinder,
@@ -42,7 +41,7 @@ from pps.ingest.mentions import (
 from pps.ingest.recycle_bin import ClockReport, Plan, RecycleBin, Softly
 from pps.ingest.redact import KeyedRedactor
 from pps.ingest.statements import is_undated
-from pps.ingest.support import broken_holders, supports_left
+from pps.ingest.support import broken_holders, supports_left, without_lost_names
 from pps.ingest.worker import Worker
 from pps.ingest.write_path import Pipeline
 from pps.isolation.client import IsolatedGraphitiClient

@@ -12,8 +12,7 @@ from pps.core.reports import Agreement, Ledger, Stats
 from pps.core.values import ItemKind
 from pps.index.indexes import EntityIndexes
 from pps.ingest.index_docs import COLLECTIONS
-from pps.ingest.indexer import Indexer
-from pps.ingest.token_states import has_states
+from pps.ingest.indexer import Indexer, has_states
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.journal import Journal
 

@@ -1,13 +1,43 @@
-"""People and animals that a clause names: "my sister Ana", "a dog named Rex", the speaker."""
+"""What a clause states as triples, and the people and animals that it names.
+
+"My sister Ana", "a dog named Rex", and the speaker's own name.
+"""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from pps.ingest import vocabulary as words
-from pps.ingest.readings import ClauseReading, Triple
 from pps.ingest.relations import KIN
 from pps.ingest.sentences import Sentence
+
+
+@dataclass(frozen=True, slots=True)
+class Triple:
+    """A statement of a clause, or an ending of facts.
+
+    Attributes:
+        subject, object: Names of nodes; in an ending, an empty name stands for any node.
+        relations: The relation of a statement, or the relations that an ending ends.
+        object_kind: Kind of the object's node if the clause shows it, else "".
+    """
+
+    subject: str
+    relations: tuple[str, ...]
+    object: str
+    object_kind: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ClauseReading:
+    """The facts that a clause states, and the facts that it ends."""
+
+    states: tuple[Triple, ...] = ()
+    ends: tuple[Triple, ...] = ()
+
+    def __add__(self, other: ClauseReading) -> ClauseReading:
+        return ClauseReading((*self.states, *other.states), (*self.ends, *other.ends))
 
 
 def subject_named(who: str, speaker: str) -> str:

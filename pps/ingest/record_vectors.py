@@ -1,24 +1,27 @@
 """The searchable text of a record, and when it is embedded: at once, in idle time, or never.
 
 A record is saved even if the model fails; its vectors follow. A change that leaves the searchable
-text as it was costs no call of the model.
+text as it was costs no call of the model. ``Drift`` compares stored vectors with new ones of the
+model, on request or on a schedule.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+import json
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
 from pps.core.errors import ModelError, ModelOutputInvalid
 from pps.core.kinds import Kinds, KindSpec, Priority
-from pps.core.time import micros, now
+from pps.core.time import iso, micros, now, parse
 from pps.core.values import JSON, Node
 from pps.index.indexes import EntityIndexes, IndexDoc
 from pps.ingest.passage_vectors import PassageVectors
+from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.embedding_rows import VectorState
 from pps.journal.journal import Journal
 from pps.models.protocols import Embedder, Matrix
@@ -33,6 +36,16 @@ BACKOFF_S = (5.0, 30.0, 180.0)
 """Seconds before each of the three retries of a failed embedding."""
 DRIFT = 0.1
 """A vector has drifted if 1 - cosine is above this."""
+PRIORITIES: tuple[Priority, ...] = ("P0", "P1", "P2", "P3", "P4")
+WEEKLY: tuple[Priority, ...] = ("P0", "P1")
+EVERY = ((WEEKLY, timedelta(days=7)), (PRIORITIES[2:], timedelta(days=30)))
+"""(priorities, interval) of the comparisons under the setting ``drift = "scheduled"``."""
+PAUSE_S = 1.0
+"""Pause between two pages of a scheduled comparison, so that writes need not wait."""
+_PAGE = 100
+_MOST_REPORTED = 200
+_LAST_LOOK_KEY = "drift_at:{}"
+_RESULT_KEY = "drift_found:{}"
 _MAX_ERROR_CHARS = 300
 _Passages: TypeAlias = tuple[tuple[str, ...], Matrix]
 _OWN_LINES = ("title", "summary")
@@ -332,3 +345,126 @@ def _value_text(value: JSON) -> str:
         texts = {name: _value_text(item) for name, item in value.items()}
         return ", ".join(f"{name} {text}" for name, text in texts.items() if text)
     return "" if value is None else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class DriftReport:
+    """The number of compared records, and up to 200 that drifted, the most drifted first."""
+
+    compared: int
+    drifted: tuple[Drifted, ...]
+    total: int
+
+
+@dataclass(slots=True)
+class _Look:
+    """A look under way: which priorities, the last node that was read, and what drifted so far."""
+
+    priorities: tuple[Priority, ...]
+    after: str = ""
+    compared: int = 0
+    drifted: list[Drifted] = field(default_factory=list[Drifted])
+
+    def report(self) -> DriftReport:
+        most = sorted(self.drifted, key=lambda record: (-record.change, record.id))
+        return DriftReport(self.compared, tuple(most[:_MOST_REPORTED]), len(most))
+
+
+class Drift:
+    """Looks for drift among one entity's records; changes nothing.
+
+    Args:
+        client, journal: Where records are read.
+        records: Where their vectors are compared.
+        scheduled: Whether ``step`` looks by the clock.
+    """
+
+    def __init__(
+        self,
+        client: IsolatedGraphitiClient,
+        journal: Journal,
+        records: RecordVectors,
+        *,
+        scheduled: bool,
+    ) -> None:
+        self._client = client
+        self._journal = journal
+        self.records = records
+        self._scheduled = scheduled and bool(records.kinds.by_name)
+        self._look: _Look | None = None
+
+    async def report(self, priorities: Collection[Priority] = ()) -> DriftReport:
+        """Embed the records of some priorities (none given: of all) anew and compare.
+
+        Raises:
+            ModelError: The model fails.
+        """
+        look = _Look(tuple(priorities) or PRIORITIES)
+        while await self._page(look):
+            pass
+        return look.report()
+
+    async def step(self) -> float | None:
+        """Compare some records if the schedule says so; return the seconds until the next, or None.
+
+        If the model is unavailable, the next idle time of the worker tries again.
+        """
+        if self._look is None:
+            self._look = await self._due() if self._scheduled else None
+        look = self._look
+        if look is None:
+            return None
+        try:
+            if await self._page(look):
+                return PAUSE_S
+        except ModelError:
+            return None
+        self._look = None
+        first = look.priorities[0]
+        titles = [record.title for record in look.report().drifted[:3]]
+        result = json.dumps([len(look.drifted), titles])
+        await self._journal.set_meta(_LAST_LOOK_KEY.format(first), iso(now()))
+        await self._journal.set_meta(_RESULT_KEY.format(first), result)
+        return PAUSE_S
+
+    async def notes(self, name: str) -> list[str]:
+        """Return the findings of the last scheduled comparisons; empty if nothing drifted."""
+        notes: list[str] = []
+        for priorities, _ in EVERY if self._scheduled else ():
+            result = await self._journal.get_meta(_RESULT_KEY.format(priorities[0]))
+            total: int
+            titles: list[str]
+            total, titles = json.loads(result) if result else (0, [])
+            if total:
+                notes.append(
+                    f"the vectors of {total:,} records have drifted (such as "
+                    f"{', '.join(titles)}): `pps drift {name}` lists them, "
+                    f"`pps reindex {name} --index vectors` makes them anew"
+                )
+        return notes
+
+    async def _due(self) -> _Look | None:
+        for priorities, every in EVERY:
+            last_look = await self._journal.get_meta(_LAST_LOOK_KEY.format(priorities[0]))
+            if not last_look or now() - parse(last_look) >= every:
+                return _Look(priorities)
+        return None
+
+    async def _page(self, look: _Look) -> bool:
+        """Compare the records of the next page of nodes; False when there are no more."""
+        nodes = await self._client.scan_nodes(look.after, _PAGE)
+        if not nodes:
+            return False
+        look.after = nodes[-1].uuid
+        wanted = [node for node in nodes if self._priority_of(node) in look.priorities]
+        turns = await self._journal.records.texts([node.uuid for node in wanted])
+        texts = {node: turn.content for node, turn in turns.items()}
+        records = [(node, texts.get(node.uuid, "")) for node in wanted]
+        compared, drifted = await self.records.drifted(records)
+        look.compared += compared
+        look.drifted += drifted
+        return True
+
+    def _priority_of(self, node: Node) -> Priority:
+        kinds = self.records.kinds
+        return kinds.by_name[node.kind].priority if node.kind in kinds else "none"

@@ -28,9 +28,8 @@ from pps.graph.graph_store import GraphChange
 from pps.ingest.anchor_files import AnchorFile
 from pps.ingest.anchors import Anchors
 from pps.ingest.indexer import Indexer
-from pps.ingest.lost_names import with_names_back
 from pps.ingest.statements import is_undated
-from pps.ingest.support import supports_left
+from pps.ingest.support import supports_left, with_names_back
 from pps.ingest.write_path import Pipeline
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.bin_rows import Binned, Row, put_back, without_given, without_rows

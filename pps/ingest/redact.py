@@ -18,9 +18,8 @@ from typing import Any, TypeAlias, TypeVar, cast
 
 from pps.core.errors import InvalidRequest
 from pps.core.values import JSON, FactDraft, NodeDraft
-from pps.ingest.context_secrets import context_secrets
+from pps.ingest.context_secrets import context_secrets, given_secrets
 from pps.ingest.detectors import Detector, Span, gitleaks, known_keys
-from pps.ingest.given_secrets import given_secrets
 from pps.ingest.spoken_secrets import spoken_secrets
 
 _MOST_ROUNDS = 4

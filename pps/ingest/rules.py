@@ -34,12 +34,13 @@ from pps.ingest import vocabulary as words
 from pps.ingest.corrections import may_mean, read_correction
 from pps.ingest.named_people import (
     KIN_LEAD,
+    ClauseReading,
+    Triple,
     name_of_speaker,
     named_people,
     owned_by_name,
     subject_named,
 )
-from pps.ingest.readings import ClauseReading, Triple
 from pps.ingest.relations import KIN, VALUE_IS_SUBJECT, relation_made
 from pps.ingest.rule_families import FAMILIES, SLOTS, Phrasing
 from pps.ingest.sentences import Clause, Sentence, is_reported, read_sentences

@@ -21,8 +21,7 @@ from typing import Protocol, TypeAlias
 from pps.core import time
 from pps.core.errors import BudgetSpent, NotFound, PPSError, StoreUnavailable
 from pps.ingest.command_reader import Reader, reads
-from pps.ingest.limits import Provider
-from pps.ingest.work_rules import END_OF_TIME, Door, Failing, WorkRules
+from pps.ingest.work_rules import END_OF_TIME, Door, Failing, Provider, WorkRules
 from pps.journal.db import Work
 from pps.journal.entries import Job, JobResult, Stage
 from pps.journal.job_queue import end as end_jobs

@@ -14,7 +14,7 @@ from pydantic import Field
 from pps.core.kinds import STATUSES, Status
 from pps.core.reports import IndexStatus
 from pps.core.text import counted
-from pps.ingest.drift import DriftReport
+from pps.ingest.record_vectors import DriftReport
 from pps.memory import Memory
 from pps.operations.inputs import (
     Input,

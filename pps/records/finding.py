@@ -14,8 +14,8 @@ from pps.core.reports import IndexStatus
 from pps.core.text import estimate_tokens
 from pps.core.values import Node, Turn
 from pps.index.indexes import EntityIndexes
-from pps.ingest.drift import DriftReport
 from pps.ingest.indexer import Indexer
+from pps.ingest.record_vectors import DriftReport
 from pps.journal.filters import ItemFilter
 from pps.journal.journal import Journal
 from pps.models.protocols import Embedder

@@ -17,7 +17,7 @@ from pps.config import EmbedderSettings, Settings
 from pps.core.errors import InvalidRequest, ModelUnavailable, NotFound
 from pps.core.time import now
 from pps.core.values import JSON
-from pps.ingest import drift as drifting
+from pps.ingest import record_vectors as drifting
 from pps.memory import Memory
 from pps.models.protocols import Matrix
 from pps.operations.record_search import RecordHits, drift, record_search

@@ -21,8 +21,7 @@ from pps.core.errors import (
 )
 from pps.core.time import now
 from pps.ingest.drafts import Backlog, EntityBacklog
-from pps.ingest.limits import Breakers, RetryPolicy
-from pps.ingest.work_rules import Failing, WorkRules
+from pps.ingest.work_rules import Breakers, Failing, RetryPolicy, WorkRules
 from pps.ingest.worker import End, Worker
 from pps.journal.entries import Job, JobPayload, JobResult, TurnDraft
 from pps.journal.journal import Journal

@@ -25,7 +25,7 @@ from pps.core.errors import (
 from pps.core.reports import IngestionStats
 from pps.ingest.drafts import Backlog, EntityBacklog
 from pps.ingest.ingestion import problems, stalled_s
-from pps.ingest.limits import Breaker, Breakers, Places, RetryPolicy, fault_of, provider_of
+from pps.ingest.work_rules import Breaker, Breakers, Places, RetryPolicy, fault_of, provider_of
 from pps.journal.entries import Charge, QueueState
 
 NOW = datetime(2026, 3, 7, 8, 30, tzinfo=UTC)

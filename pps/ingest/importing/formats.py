@@ -26,9 +26,7 @@ from pps.ingest.importing import (
     claude_code,
     conversations,
     markdown,
-    memories,
     memory_programs,
-    whatsapp,
 )
 from pps.ingest.importing.items import Item, Passed, Read, Unreadable
 from pps.ingest.importing.source_files import Source, SourceError
@@ -138,14 +136,19 @@ FORMATS: Mapping[str, Format] = {
         Format("librechat", "LibreChat's exports", chat_programs.read_librechat, (".json",)),
         Format("codex", "Codex CLI's sessions", chat_programs.read_codex, LINES),
         Format("gemini-cli", "Gemini CLI's sessions", chat_programs.read_gemini, (".json", *LINES)),
-        Format("whatsapp", "a chat exported by WhatsApp", whatsapp.read, whatsapp.SUFFIXES),
+        Format(
+            "whatsapp",
+            "a chat exported by WhatsApp",
+            conversations.read_whatsapp,
+            conversations.WHATSAPP_SUFFIXES,
+        ),
         Format(
             "messages",
             "lists of role and content",
             chat_programs.read_messages,
             (".json", *LINES),
         ),
-        Format("mem0", "mem0's memories", memories.read_mem0, (".json", *LINES)),
+        Format("mem0", "mem0's memories", memory_programs.read_mem0, (".json", *LINES)),
         Format(
             "mcp-memory",
             "the file of MCP's memory server",
@@ -160,7 +163,7 @@ FORMATS: Mapping[str, Format] = {
             (".json",),
         ),
         Format("letta", "Letta's agent files", memory_programs.read_letta, (".af", ".json")),
-        Format("graphiti", "a Graphiti graph as JSON", memories.read_graphiti, (".json",)),
+        Format("graphiti", "a Graphiti graph as JSON", memory_programs.read_graphiti, (".json",)),
         Format("basic-memory", "basic-memory's notes", markdown.read, markdown.SUFFIXES),
         Format("markdown", "Markdown files", markdown.read, markdown.SUFFIXES),
     )
@@ -186,7 +189,7 @@ _OF_LINE: _Tests = (
     (chat_programs.is_gemini, "gemini-cli"),
     (memory_programs.is_mcp_memory_line, "mcp-memory"),
     (claude_code.is_entry, "claude-code"),
-    (memories.is_memory, "mem0"),
+    (memory_programs.is_memory, "mem0"),
     (_is_turn_line, "jsonl"),
     (_is_record_line, "jsonl"),
     (chat_programs.is_message, "messages"),
@@ -199,7 +202,7 @@ _OF_OBJECT: _Tests = (
     (chat_programs.is_open_webui, "open-webui"),
     (chat_programs.is_librechat, "librechat"),
     (chat_programs.is_gemini, "gemini-cli"),
-    (memories.is_memory, "mem0"),
+    (memory_programs.is_memory, "mem0"),
     (chat_programs.is_message, "messages"),
     (chat_programs.is_message_list, "messages"),
 )
@@ -208,8 +211,8 @@ _OF_DOCUMENT: _Tests = (
     (memory_programs.is_claude_mem, "claude-mem"),
     (memory_programs.is_mcp_memory, "mcp-memory"),
     (memory_programs.is_memory_service, "mcp-memory-service"),
-    (memories.is_mem0, "mem0"),
-    (memories.is_graphiti, "graphiti"),
+    (memory_programs.is_mem0, "mem0"),
+    (memory_programs.is_graphiti, "graphiti"),
     *_OF_OBJECT,
 )
 """Tests of a line, of a list's element and of a document; the first that holds names the format."""
@@ -228,8 +231,8 @@ def format_of(source: Source) -> Format | None:
                 if format_ is not None:
                     return format_
         return None
-    if source.suffix in whatsapp.SUFFIXES:
-        return FORMATS["whatsapp"] if whatsapp.is_whatsapp(source) else None
+    if source.suffix in conversations.WHATSAPP_SUFFIXES:
+        return FORMATS["whatsapp"] if conversations.is_whatsapp(source) else None
     head = first_sign(source) if source.suffix in (".json", ".af", "") else ""
     if head not in ("[", "{"):
         return None
