@@ -203,7 +203,8 @@ def _check_fact(field: str, fact: FactDraft) -> None:
     check_label(f"{field}.relation", fact.relation)
     check_choice(f"{field}.kind", fact.kind, ("fact", "relation"))
     for name in ("valid_at", "invalid_at"):
-        if moment := getattr(fact, name):
+        moment = getattr(fact, name)
+        if moment:
             utc(moment, f"{field}.{name}")
     if fact.valid_at and fact.invalid_at and fact.invalid_at < fact.valid_at:
         raise InvalidRequest(f"{field}.invalid_at", "must not lie before valid_at")

@@ -65,7 +65,8 @@ def is_group(value: object) -> bool:
 
 def check_name(name: str) -> str:
     """Return an entity's name unchanged, or raise InvalidRequest naming the rule it breaks."""
-    if not isinstance(name, str) or not _NAME.fullmatch(name):  # pyright: ignore[reportUnnecessaryIsInstance]
+    is_text = isinstance(name, str)  # pyright: ignore[reportUnnecessaryIsInstance]
+    if not is_text or not _NAME.fullmatch(name):
         plain = unicodedata.normalize("NFKD", str(name)).encode("ascii", "ignore").decode().lower()
         near = re.sub(r"[^a-z0-9]+", "_", plain).lstrip("_0123456789")[:MAX_NAME].rstrip("_")
         raise InvalidRequest(
@@ -112,7 +113,8 @@ def check_uuid(value: str, field: str = "id") -> str:
 def are_uuids(values: Iterable[object]) -> bool:
     """Tell whether all values are canonical lower-case UUID strings, fast for thousands."""
     try:
-        return all(map(_UUID.fullmatch, set(values)))  # pyright: ignore[reportArgumentType] - what is no text is a TypeError
+        # A value that is no text raises a TypeError.
+        return all(map(_UUID.fullmatch, set(values)))  # pyright: ignore[reportArgumentType]
     except TypeError:
         return False
 

@@ -265,7 +265,8 @@ class Kinds:
                     f"{name} is a kind of titled texts, which add_event writes and update changes",
                 )
             known = ", ".join(self.by_name) or "none: `pps pack enable` gives this memory a pack"
-            if near := nearest_name(name, self.by_name):
+            near = nearest_name(name, self.by_name)
+            if near:
                 raise InvalidRequest(
                     "kind", f"{name!r} is no kind of this memory's packs; did you mean {near!r}?"
                 )

@@ -53,8 +53,9 @@ _CODE_POINTS = re.compile(r"‹((?:0|[1-9A-F][0-9A-F]{0,5})(?: [1-9A-F][0-9A-F]{
 # engine looks for fast, and blanks are bounded: the time is linear.
 _BLANKS = r"\s{0,9}"
 _TAG_WORDS = (
-    r"(?:system|sys|reminders?|instructions?|prompt|hook|message|tool|assistant|developer|admin|override|command|bash"
-    r"|stdin|stdout|stderr|output|diagnostics|budget|query|rules?|policy|policies|directives?|ephemeral|mcp|skills?"
+    r"(?:system|sys|reminders?|instructions?|prompt|hook|message|tool|assistant|developer|admin"
+    r"|override|command|bash|stdin|stdout|stderr|output|diagnostics|budget|query|rules?|policy"
+    r"|policies|directives?|ephemeral|mcp|skills?"
     r"|environment|additional|attached|context|critical|important|claude|agent|session)"
 )
 """Words in the names of tags of clients and tools, such as ``<session-start-hook>``."""
@@ -65,13 +66,16 @@ _TAG = re.compile(
     rf"(?=(?(entity)(?P=entity))(?(code)(?P=code)){_BLANKS}[/\\]?{_BLANKS}(?:(?:\w{{1,40}}:)?"
     r"(?:memory|system|im_|functions?\b|function_|invoke\b|parameter\b|"
     r"tool_|tool\b|user\b|user-|assistant|human\b|developer|instruction|command-|local-command|"
-    r"task-notification|reminder\b|important\b|start_of|end_of|endof|begin_of|bos\b|eos\b|eot|eom|think|ide_)"
+    r"task-notification|reminder\b|important\b|start_of|end_of|endof|begin_of|bos\b|eos\b|eot|eom"
+    r"|think|ide_)"
     rf"|(?:env|override|admin|critical)\s{{0,3}}>|ant(?:thinking|artifact|ml)|{_COMPOUND}"
     r"|/?s>|\||/?sys>|!--|!\[cdata))"
-    rf"|(?<=\[)(?={_BLANKS}/?{_BLANKS}(?:inst|system_prompt|available_tools|tool_calls|tool_results|/?sys)"
-    rf"{_BLANKS}\])"
-    rf"|(?<=\[)(?={_BLANKS}/?{_BLANKS}(?P<capitals>(?:system|assistant|human|user|developer)(?:[ _]\w{{1,20}})?)\])"
-    r"|(?<=#)(?<![^\n].)#++(?=[ \t]*+(?:instructions?|system|response|assistant|user|human|input)[ \t]*+(?::|$)))",
+    rf"|(?<=\[)(?={_BLANKS}/?{_BLANKS}"
+    rf"(?:inst|system_prompt|available_tools|tool_calls|tool_results|/?sys){_BLANKS}\])"
+    rf"|(?<=\[)(?={_BLANKS}/?{_BLANKS}"
+    r"(?P<capitals>(?:system|assistant|human|user|developer)(?:[ _]\w{1,20})?)\])"
+    r"|(?<=#)(?<![^\n].)#++"
+    r"(?=[ \t]*+(?:instructions?|system|response|assistant|user|human|input)[ \t]*+(?::|$)))",
     re.MULTILINE,
 )
 _MOST_OF_LABEL = 40

@@ -137,7 +137,10 @@ class RecordQuery:
 
 @dataclass(frozen=True, slots=True)
 class RecordPage:
-    """A page of records; ``total`` and ``by_kind`` count all matches, the last ``next_cursor`` is empty."""
+    """A page of records; ``total`` and ``by_kind`` count all matches.
+
+    The ``next_cursor`` of the last page is empty.
+    """
 
     records: tuple[Record, ...]
     total: int

@@ -103,7 +103,8 @@ class Relations:
         Without kinds, names that stand for a relation only between its kinds are not found.
         """
         key = relation_key(name)
-        if relation := self._by_key.get(key):
+        relation = self._by_key.get(key)
+        if relation:
             return relation
         conditional = self._by_key_if_kinds.get(key)
         if conditional and conditional.joins(subject_kind, object_kind):

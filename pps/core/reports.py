@@ -458,7 +458,7 @@ class Duplicate:
 
 @dataclass(frozen=True, slots=True)
 class MergePlan:
-    """The result of a merge, or its preview if ``dry_run``: the remaining node, and what moved to it.
+    """The result of a merge, or its preview if ``dry_run``: the remaining node and its gains.
 
     Attributes:
         id: Of the merge, for undoing it; empty when nothing was done.
@@ -516,7 +516,10 @@ class GivenLine:
 
 @dataclass(frozen=True, slots=True)
 class GivenPack:
-    """A context pack of a session, from its start or a prompt, with its items that still exist, unordered."""
+    """A context pack of a session, from its start or a prompt.
+
+    Its items that still exist are unordered.
+    """
 
     at: datetime
     occasion: str

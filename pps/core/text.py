@@ -25,11 +25,11 @@ _COMMAND = re.compile(
     r"|\x1b[ -/]*[0-~]?"
 )
 # What has no glyph: controls but tab and line feed, marks that turn the direction of writing, what
-# has no width
-# (joiners only beside ASCII: elsewhere scripts and emoji need them), fillers, tags, supplementary
-# variation selectors.
+# has no width (joiners only beside ASCII: elsewhere scripts and emoji need them), fillers, tags,
+# supplementary variation selectors.
 UNSEEN_CHARACTERS = (
-    r"\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f"
+    r"\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f"
+    r"\u200b\u200e\u200f"
     r"\u202a-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\U000e0000-\U000e0fff"
 )
 """Members of a character class of regular expressions."""

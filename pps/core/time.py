@@ -52,7 +52,9 @@ class CoarseTime(datetime):
     __slots__ = ("precision",)
     precision: Precision
 
-    def __new__(cls, *parts: Any, **more: Any) -> datetime:  # pyright: ignore[reportInconsistentConstructor]
+    def __new__(  # pyright: ignore[reportInconsistentConstructor]
+        cls, *parts: Any, **more: Any
+    ) -> datetime:
         """Return a plain datetime: arithmetic on a subclass calls this.
 
         Use ``coarse`` to make one.
@@ -303,7 +305,8 @@ def read_moment(text: str, zone: tzinfo | None = UTC, field: str = "time") -> da
     """
     text = text.strip()
     try:
-        if match := _COARSE_TEXT.fullmatch(text):
+        match = _COARSE_TEXT.fullmatch(text)
+        if match:
             year, month, day = match.groups()
             precision: Precision = "day" if day else "month" if month else "year"
             return coarse(date(int(year), int(month or 1), int(day or 1)), precision)

@@ -65,7 +65,10 @@ _WEEKDAY = f"(?:{'|'.join(WEEKDAYS)})"
 _SEASON = "(?:spring|summer|autumn|fall|winter)"
 _YEAR = r"(?:19|20)\d\d"
 _DAY = r"\d{1,2}(?:st|nd|rd|th)?"
-_COUNT = r"\d{1,3}|an?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:a )?few|several|a couple(?: of)?"
+_COUNT = (
+    r"\d{1,3}|an?|one|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|(?:a )?few|several"
+    r"|a couple(?: of)?"
+)
 _PART = r"(?:early|mid|late|(?:the )?(?:beginning|start|middle|end) of)"
 _BESIDE_MONTH = "in|since|during|before|after|until|till|around|last|next|past|previous"
 _BESIDE_YEAR = "in|since|during|of|from|by|before|after|until|till|around|year"
@@ -84,16 +87,19 @@ _ENGLISH = (
     ("month", rf"\b(?:{_PART}[ -](?:in )?)?{_ANY_MONTH},? (?:of )?{_YEAR}\b"),
     (
         "month",
-        rf"\b(?:(?:{_BESIDE_MONTH}|this (?!may|march))(?: {_PART})?|{_PART})[ -]?\b(?:{_MONTH})\b(?! \d)",
+        rf"\b(?:(?:{_BESIDE_MONTH}|this (?!may|march))(?: {_PART})?|{_PART})[ -]?"
+        rf"\b(?:{_MONTH})\b(?! \d)",
     ),
     (
         "range",
-        rf"\b(?:between|from) (?:{_MONTH})(?: {_YEAR})? (?:and|to|until|till) (?:{_MONTH})(?:,? {_YEAR})?\b",
+        rf"\b(?:between|from) (?:{_MONTH})(?: {_YEAR})? (?:and|to|until|till) (?:{_MONTH})"
+        rf"(?:,? {_YEAR})?\b",
     ),
     ("range", rf"\b(?:between|from) {_YEAR} (?:and|to|until|till) {_YEAR}\b"),
     (
         "season",
-        rf"\b(?:(?:last|this|next|past|previous|in|in the|during the|since) )?{_SEASON} (?:of )?{_YEAR}\b",
+        r"\b(?:(?:last|this|next|past|previous|in|in the|during the|since) )?"
+        rf"{_SEASON} (?:of )?{_YEAR}\b",
     ),
     ("season", rf"\b(?:last|this|next|past|previous|in the|during the) {_SEASON}\b"),
     ("weekend", r"\b(?:last|this|past|previous|next) weekend\b"),
@@ -105,7 +111,8 @@ _ENGLISH = (
     ("plain", r"\b(?:last|this|next|past|previous) (?:week|month|year|decade)\b"),
     (
         "plain",
-        r"\b(?:day before yesterday|day after tomorrow|last night|this (?:morning|afternoon|evening))\b",
+        r"\b(?:day before yesterday|day after tomorrow|last night"
+        r"|this (?:morning|afternoon|evening))\b",
     ),
     ("plain", r"\b(?:yesterday|today|tonight|tomorrow)\b"),
     ("weekday", rf"\b(?:on|last|this|past|previous|next|since|until|before|after) {_WEEKDAY}\b"),
@@ -133,7 +140,8 @@ _LATIN: Mapping[str, _Tongue] = {
         "vorgestern gestern heute woche wochen monat monaten jahr jahren tag tagen",
     ),
     "fr": _Tongue(
-        r"avant-hier|aujourd['’]hui|(?:la )?semaine dernière|(?:le )?mois dernier|l['’]année dernière"
+        r"avant-hier|aujourd['’]hui|(?:la )?semaine dernière|(?:le )?mois dernier"
+        r"|l['’]année dernière"
         rf"|il y a {_N} (?:jours?|semaines?|mois|ans?)",
         "janvier|février|mars|avril|mai|juin|juillet|août|septembre|octobre|novembre|décembre",
         "en",
@@ -149,7 +157,8 @@ _LATIN: Mapping[str, _Tongue] = {
     "it": _Tongue(
         r"l['’]altro ieri|ieri|oggi|(?:la )?settimana scorsa|(?:il )?mese scorso|l['’]anno scorso"
         rf"|{_N} (?:giorn[io]|settiman[ae]|mes[ei]|ann[io]) fa",
-        "gennaio|febbraio|marzo|aprile|maggio|giugno|luglio|agosto|settembre|ottobre|novembre|dicembre",
+        "gennaio|febbraio|marzo|aprile|maggio|giugno|luglio|agosto|settembre|ottobre|novembre"
+        "|dicembre",
         "a|in|nel",
         "ieri oggi settimana settimane mese mesi anno anni giorno giorni",
     ),
@@ -176,8 +185,8 @@ _DENSE: Mapping[str, str] = {
 }
 _CUES = f"""
 {_LONG} {_SHORT} {" ".join(WEEKDAYS)} spring summer autumn fall winter weekend
-week weeks month months year years decade decades day days ago yesterday today tonight tomorrow night morning
-afternoon evening
+week weeks month months year years decade decades day days ago yesterday today tonight tomorrow
+night morning afternoon evening
 """
 _WORD = re.compile(r"\w+")
 _DENSE_SIGN = re.compile("[年月日天周週昨어오그작지]")
@@ -456,5 +465,8 @@ def _patterns() -> tuple[tuple[str, str, re.Pattern[str]], ...]:
 def _latin(tongue: _Tongue) -> str:
     of = "(?:de |del )?"
     month = f"(?:{tongue.months})"
-    dated = rf"\d{{1,2}}(?:\.|er|º)? {of}{month}(?: {of}{_YEAR})?|{month} {of}{_YEAR}|(?:{tongue.before}) {month}"
+    dated = (
+        rf"\d{{1,2}}(?:\.|er|º)? {of}{month}(?: {of}{_YEAR})?|{month} {of}{_YEAR}"
+        rf"|(?:{tongue.before}) {month}"
+    )
     return rf"\b(?:{tongue.relative}|{dated})\b"

@@ -31,9 +31,10 @@ class Transaction(Protocol):
 
 
 class Executor(Protocol):
-    """The two ways to a statement that the stores use; Graphiti's ``GraphDriver`` has them, and so has the guard.
+    """The two ways to a statement that the stores use.
 
-    Parameters are keyword arguments; ``group_id`` is always among those of PPS's own statements.
+    Graphiti's ``GraphDriver`` and the guard have both. Parameters are keyword arguments;
+    ``group_id`` is always among those of PPS's own statements.
 
     Raises:
         StoreUnavailable: The database cannot be reached.
@@ -138,7 +139,10 @@ class GraphStore(ABC):
 
     @abstractmethod
     async def nodes(self, uuids: Sequence[str]) -> list[Node]:
-        """Return nodes in the order of the ids, without absent and foreign ones; so the next two."""
+        """Return nodes in the order of the ids, without absent and foreign ones.
+
+        ``facts`` and ``episodes`` do the same.
+        """
 
     @abstractmethod
     async def facts(self, uuids: Sequence[str]) -> list[Fact]: ...

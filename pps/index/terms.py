@@ -47,8 +47,14 @@ _64_BITS = 2**64 - 1
 Weighted = tuple[str, str, float]
 """A field, a term in it, and the term's boost."""
 
-_HAN = "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003347f"
-_KANA = "\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9f\U0001b000-\U0001b16f"
+_HAN = (
+    "\u2e80-\u2fdf\u3005-\u3007\u3021-\u3029\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+    "\U00020000-\U0003347f"
+)
+_KANA = (
+    "\u3041-\u3096\u309d-\u309f\u30a1-\u30fa\u30fc-\u30ff\u31f0-\u31ff\uff66-\uff9f"
+    "\U0001b000-\U0001b16f"
+)
 _BOPOMOFO = "\u3105-\u312f\u31a0-\u31bf"
 _HANGUL = "\u1100-\u11ff\u3131-\u318e\ua960-\ua97f\uac00-\ud7ff"
 """Korean has spaces, but particles are joined to their words; pairs find a word without them."""
@@ -168,7 +174,8 @@ class Terms:
         fields.update((name, [number]) for name, number in _columns(fields["owner"][0]))
         for name in fields.keys() & {"body", "title"}:
             fields[name] = [split(text).words for text in fields[name]]
-        return Document.from_dict(fields, self._schema)  # pyright: ignore[reportUnknownMemberType]  # a bare dict
+        # Typed as a bare dict.
+        return Document.from_dict(fields, self._schema)  # pyright: ignore[reportUnknownMemberType]
 
     def query(self, text: str, searcher: Searcher) -> Query | None:
         """Return a query for any of a text's words; None if it has none.

@@ -147,8 +147,8 @@ class RowStore:
         index in that order, so rows of other collections are read and skipped.
         """
         rows = self._read(
-            f"SELECT owner, part, vector, collection, rowid FROM rows WHERE +collection IN {LIST} "  # noqa: S608
-            "AND rowid > ? ORDER BY rowid LIMIT ?",
+            "SELECT owner, part, vector, collection, rowid FROM rows "  # noqa: S608
+            f"WHERE +collection IN {LIST} AND rowid > ? ORDER BY rowid LIMIT ?",
             (listed(collections), after, limit),
         )
         by_collection: dict[str, list[Any]] = {}
@@ -164,7 +164,7 @@ class RowStore:
         if owners is None:
             return self._read("SELECT owner, part FROM rows WHERE collection = ?", (collection,))
         return self._read(
-            f"SELECT owner, part FROM rows WHERE collection = ? AND owner IN {LIST}",  # noqa: S608 - a constant
+            f"SELECT owner, part FROM rows WHERE collection = ? AND owner IN {LIST}",  # noqa: S608
             (collection, listed(owners)),
         )
 
@@ -175,7 +175,8 @@ class RowStore:
         wanted = list(self.owners(collection) if owners is None else owners)
         for at in range(0, len(wanted), _PAGE):
             rows = self._read(
-                f"SELECT owner, part, vector FROM rows WHERE collection = ? AND owner IN {LIST}",  # noqa: S608 - as above
+                "SELECT owner, part, vector FROM rows "  # noqa: S608
+                f"WHERE collection = ? AND owner IN {LIST}",
                 (collection, listed(wanted[at : at + _PAGE])),
             )
             if rows:
@@ -207,7 +208,8 @@ class RowStore:
                 "SET hash = excluded.hash, made = 0, states = NULL WHERE hash != excluded.hash",
                 list(hashes.items()),
             )
-            db.execute(f"DELETE FROM token_states WHERE owner IN {LIST}", (listed(gone),))  # noqa: S608 - a constant
+            statement = f"DELETE FROM token_states WHERE owner IN {LIST}"  # noqa: S608
+            db.execute(statement, (listed(gone),))
 
     def tokens_due(self, limit: int) -> dict[str, str]:
         """Return owner → hash of its text, for up to ``limit`` texts with due token states."""
@@ -230,7 +232,7 @@ class RowStore:
         """Return owner → token states; owners without are left out."""
         return dict(
             self._read(
-                f"SELECT owner, states FROM token_states WHERE owner IN {LIST} "  # noqa: S608 - a constant
+                f"SELECT owner, states FROM token_states WHERE owner IN {LIST} "  # noqa: S608
                 "AND made = 1",
                 (listed(owners),),
             )
@@ -260,7 +262,7 @@ class RowStore:
             db.execute("DELETE FROM rows")
             db.execute("DELETE FROM token_states")
             db.execute("DELETE FROM sizes")
-            db.execute(f"DELETE FROM marks WHERE key GLOB '{whole('*')}'")  # noqa: S608 - a constant
+            db.execute(f"DELETE FROM marks WHERE key GLOB '{whole('*')}'")  # noqa: S608
 
     def flush(self) -> None:
         """Make all changes survive a loss of power."""

@@ -95,7 +95,8 @@ def parse(text: str, slug: str) -> AnchorText:
     others: list[str] = []
     current: list[str] | None = None
     for line in front:
-        if field := _FIELD.fullmatch(line):
+        field = _FIELD.fullmatch(line)
+        if field:
             current = fields.setdefault(field[1], [])
             current += _values(field[2])
         elif current is not None and (item := _ITEM.fullmatch(line)):

@@ -284,13 +284,15 @@ class Anchors:
             await asyncio.to_thread(self._folder.sweep)
             files, unread = await asyncio.to_thread(self._folder.scan)
             known = await self._state()
-            held = await self._indexed_slugs()
+            of_vectors, of_text = await self._indexes.owners(_COLLECTION)
+            in_every_index = of_text if of_vectors is None else of_text & of_vectors
+            in_any_index = of_text if of_vectors is None else of_text | of_vectors
             stale = [
                 file
                 for file in files
-                if force or known.get(file.slug) != file.digest or file.slug not in held[0]
+                if force or known.get(file.slug) != file.digest or file.slug not in in_every_index
             ]
-            gone = sorted((known.keys() | held[1]) - {file.slug for file in files})
+            gone = sorted((known.keys() | in_any_index) - {file.slug for file in files})
             for at in range(0, len(stale), _AT_ONCE):
                 await self._index(stale[at : at + _AT_ONCE])
             await self._indexes.apply([], [(_COLLECTION, slug) for slug in gone])
@@ -408,11 +410,6 @@ class Anchors:
         files, _ = self._folder.scan()
         named = ((parse(file.text, file.slug).source, file.slug) for file in files)
         return {source: slug for source, slug in named if source}
-
-    async def _indexed_slugs(self) -> tuple[set[str], set[str]]:
-        """Return the slugs that every index holds, and those that any of them holds."""
-        vectors, text = await self._indexes.owners(_COLLECTION)
-        return (text, text) if vectors is None else (text & vectors, text | vectors)
 
     async def _state(self) -> dict[str, str]:
         return json.loads(await self._journal.get_meta(_STATE) or "{}")

@@ -139,11 +139,8 @@ class Batch:
 
     def alike(self, subject: str, relation: str, object_: str) -> list[Fact]:
         """Return the known facts of the same nodes and relation, in their latest form."""
-        return [
-            fact
-            for uuid in self.stated.get((subject, relation, object_), ())
-            if (fact := self.fact(uuid))
-        ]
+        uuids = self.stated.get((subject, relation, object_), ())
+        return [fact for fact in map(self.fact, uuids) if fact]
 
     def relation_of(self, fact: Fact) -> RelationRule | None:
         """Return a fact's relation in the table, by the kinds of its ends if they are known."""

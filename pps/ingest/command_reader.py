@@ -170,7 +170,8 @@ class Reader:
 
     async def _next(self) -> float:
         """Read the next group if it may be read now; return the seconds until the one after."""
-        saves_now = await self._saves_now()  # first: turns saved by now are among those that wait
+        due = await self._queue.due_at("save")  # first: turns saved by now are among those waiting
+        saves_now = due is not None and due <= time.now()
         waiting = await self._queue.after("read", 0, _MOST_TURNS, bounds.MAX_FACTS * _MOST_TURNS)
         if not waiting:
             self.away = ""  # no turn waits: the command is tried again for the next one
@@ -201,10 +202,6 @@ class Reader:
         unread = [job.id for job in waiting if reads(job) and not job.payload.rules_meanwhile]
         if unread:
             await self._save_by_rules(unread)
-
-    async def _saves_now(self) -> bool:
-        due = await self._queue.due_at("save")
-        return due is not None and due <= time.now()
 
     def _first_group(self, waiting: Sequence[Job]) -> Sequence[Job]:
         """Return the first waiting jobs, as many as fit the tokens of one prompt, one at least."""

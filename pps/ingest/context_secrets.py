@@ -440,8 +440,11 @@ def _is_chosen(value: str) -> bool:
     A path is none, nor ``******``, nor a placeholder: ``${NAME}``, ``<yours>``,
     ``os.environ['X']``.
     """
-    stands_for_another = _FILLED_IN.match(value) and not _begins_oddly(value)
-    return not (_is_path(value) or stands_for_another) and len(set(value.lower())) >= 5
+    if "://" in value or value.startswith(("/", "~/", "./", "../")):
+        return False
+    if _FILLED_IN.match(value) and not _begins_oddly(value):
+        return False
+    return len(set(value.lower())) >= 5
 
 
 def _begins_oddly(value: str) -> bool:
@@ -459,10 +462,6 @@ def _has_letters(value: str) -> bool:
 def _opens_a_session(cookies: str) -> bool:
     """Tell whether one of the cookies may be a key, by its value or its name."""
     return looks_random(cookies) or _SESSION.search(cookies) is not None
-
-
-def _is_path(value: str) -> bool:
-    return "://" in value or value.startswith(("/", "~/", "./", "../"))
 
 
 def _is_password(value: str) -> bool:

@@ -131,7 +131,8 @@ class FactCorrector:
             ended_at = begins = end_of(fact, since, self._journal.zone)
         if draft is not None:
             draft = replace(draft, valid_at=begins)
-        words = draft.text if draft else _words_of_verdict(fact, verdict)
+        begins_with = "Never true" if verdict == "never_true" else "No longer true"
+        words = draft.text if draft else f"{begins_with}: {fact.text}"
         options: RememberOptions = {
             "kind": CORRECTION,
             "source": CORRECTION,
@@ -144,7 +145,10 @@ class FactCorrector:
         }
         turn, job = await self._keep(words, options, (RetractionDraft(fact.uuid, ended_at),))
         mentions = await self._still_said(fact, subject, object_)
-        right_id = await self._stated_by(turn, fact.uuid) if job and draft else ""
+        right_id = ""
+        if job and draft:
+            stated = await self._client.facts_of_episodes([turn])
+            right_id = next((other.uuid for other in stated if other.uuid != fact.uuid), "")
         state: ReceiptState = "accepted"
         if job is not None:
             state = "failed" if job.state == "failed" else "done"
@@ -177,10 +181,6 @@ class FactCorrector:
         if facts[0].kind != "fact":
             raise InvalidRequest("id", "is a relation of records: record_unrelate ends it")
         return facts[0]
-
-    async def _stated_by(self, turn: str, corrected: str) -> str:
-        facts = await self._client.facts_of_episodes([turn])
-        return next((fact.uuid for fact in facts if fact.uuid != corrected), "")
 
 
 def was_never_true(fact: Fact) -> bool:
@@ -296,8 +296,3 @@ def _names_one(text: str, names: Sequence[str]) -> bool:
         if words and len(words & text_words) > _LEAST_SHARE * len(words):
             return True
     return False
-
-
-def _words_of_verdict(fact: Fact, verdict: Verdict) -> str:
-    begins = "Never true" if verdict == "never_true" else "No longer true"
-    return f"{begins}: {fact.text}"

@@ -325,14 +325,14 @@ class _Rule(Detector):
         for match in _re2(self.pattern).finditer(text):
             group = next((number for number, text in enumerate(match.groups(), 1) if text), 0)
             secret = match[group]
-            if entropy_bits(secret) > self.least_entropy_bits and not self._is_allowed(secret):
+            if entropy_bits(secret) <= self.least_entropy_bits:
+                continue
+            lower = secret.lower()
+            is_allowed = any(word in lower for word in self.words) or any(
+                _re2(placeholder).search(secret) for placeholder in self.placeholders
+            )
+            if not is_allowed:
                 yield match.span(group)
-
-    def _is_allowed(self, text: str) -> bool:
-        lower = text.lower()
-        return any(word in lower for word in self.words) or any(
-            _re2(placeholder).search(text) for placeholder in self.placeholders
-        )
 
 
 def gitleaks() -> tuple[Detector, ...]:

@@ -26,7 +26,6 @@ from pps.ingest.anchor_files import (
     read_below,
     read_one,
 )
-from pps.ingest.drafts import RememberOptions
 from pps.ingest.exporting import Exporter
 from pps.ingest.forget import MAX_IDS, Forgetter
 from pps.ingest.importing.items import Item, pieces
@@ -271,7 +270,11 @@ class Documents:
 
     async def _keep_new(self, messages: Messages) -> list[Receipt]:
         """Store messages; those that this memory exported without a reference are duplicates."""
-        uuids = [_exported_uuid(options) for _, options in messages]
+        references = [options.get("source_ref", "") for _, options in messages]
+        uuids = [
+            reference.removeprefix(KNOWN) if reference.startswith(KNOWN) else ""
+            for reference in references
+        ]
         turns = await self._journal.turns([uuid for uuid in uuids if uuid])
         known = {turn.uuid for turn in turns}
         new = [message for message, uuid in zip(messages, uuids, strict=True) if uuid not in known]
@@ -308,12 +311,6 @@ class Documents:
             if progress:
                 progress(f"taking in, {left:,} left", max(0, total - left), total)
         return True
-
-
-def _exported_uuid(options: RememberOptions) -> str:
-    """Return the uuid that an exported turn had; empty if the turn has a reference of its own."""
-    reference = options.get("source_ref", "")
-    return reference.removeprefix(KNOWN) if reference.startswith(KNOWN) else ""
 
 
 def _files_in(

@@ -80,7 +80,10 @@ def name_key(name: str) -> tuple[str, str]:
         person = person or title
         parts = parts[1:]
     has_form = False
-    while len(parts) > 1 and _is_company_form(parts[-1], has_form=has_form):
+    while len(parts) > 1:  # "GmbH & Co. KG": forms of a company, and signs that join two
+        is_form = parts[-1].replace(".", "") in _COMPANY_FORMS
+        if not is_form and not (has_form and parts[-1] in _AND):
+            break
         parts = parts[:-1]
         has_form = True
     text = _BETWEEN_DIGITS.sub(_DIGIT_SEPARATOR, " ".join(parts))
@@ -99,11 +102,6 @@ def _without_ending(name: str) -> tuple[str, str]:
             return name, person
         name = before
         person = _TITLES.get(word, "") or person
-
-
-def _is_company_form(part: str, *, has_form: bool) -> bool:
-    """Tell whether a last part is the form of a company, or joins two: "GmbH & Co. KG"."""
-    return part.replace(".", "") in _COMPANY_FORMS or (has_form and part in _AND)
 
 
 def alike(names: Iterable[tuple[str, str]]) -> list[tuple[str, str]]:

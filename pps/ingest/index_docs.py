@@ -77,20 +77,17 @@ def node_docs(node: Node, record_text: str) -> list[tuple[IndexDoc, str]]:
     """
     at = micros(node.created_at)
     title = " · ".join((node.name, *node.aliases))
-    described = record_text or "\n".join((node.summary, *_attribute_lines(node)))
+    attributes = [
+        f"{name}: {value}"
+        for name, value in node.attributes.items()
+        if isinstance(value, (str, int, float))
+    ]
+    described = record_text or "\n".join((node.summary, *attributes))
     named = IndexDoc("node", node.uuid, "nodes", described.strip(), title, at)
     if not record_text:
         return [(named, node.name)]
     text = record_text if record_text.startswith(node.name) else f"{node.name}\n{record_text}"
     return [(named, node.name), (IndexDoc("node", node.uuid, "records", "", at=at), text)]
-
-
-def _attribute_lines(node: Node) -> list[str]:
-    """Return a node's attributes that are plain values, a line each: "type: ORM"."""
-    plain = (str, int, float)
-    return [
-        f"{name}: {value}" for name, value in node.attributes.items() if isinstance(value, plain)
-    ]
 
 
 def fact_docs(facts: Sequence[Fact], moment: datetime) -> list[tuple[IndexDoc, str]]:

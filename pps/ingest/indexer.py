@@ -121,15 +121,12 @@ class TokenStates:
         if await self._indexes.token_model() != model:
             await self._indexes.clear_tokens()
             if self._encoder is not None:
-                await self._note_all()
+                seq = 0
+                while turns := await self._journal.scan(seq, _PAGE):
+                    await self.note((), turns)
+                    seq = turns[-1].seq
                 await self._indexes.keep_token_model(model)
         self._begun = True
-
-    async def _note_all(self) -> None:
-        seq = 0
-        while turns := await self._journal.scan(seq, _PAGE):
-            await self.note((), turns)
-            seq = turns[-1].seq
 
 
 _PAGE = 500

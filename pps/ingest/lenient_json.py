@@ -41,7 +41,8 @@ class JSONEntry:
 
     def text(self, *names: str) -> str:
         """Return the first of the named fields that is a text and not empty."""
-        return next((text for name in names if (text := string(self.fields.get(name)))), "")
+        texts = (string(self.fields.get(name)) for name in names)
+        return next(filter(None, texts), "")
 
     def entry(self, name: str) -> JSONEntry:
         return JSONEntry.of(self.fields.get(name))
@@ -58,7 +59,8 @@ class JSONEntry:
         return {name: value for name, value in self.fields.items() if isinstance(value, str)}
 
     def moment(self, *names: str) -> datetime | None:
-        return next((at for name in names if (at := moment(self.fields.get(name)))), None)
+        moments = (moment(self.fields.get(name)) for name in names)
+        return next(filter(None, moments), None)
 
 
 def moment(value: JSON, zone: tzinfo | None = UTC) -> datetime | None:

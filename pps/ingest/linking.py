@@ -264,7 +264,8 @@ class Linker:
         names: list[str] = []
         for job in jobs:
             names += job.payload.links
-            if record := job.payload.record:
+            record = job.payload.record
+            if record:
                 names.append(record.title or title_of(job.turn.content))
                 if not is_uuid(record.parent):
                     names.append(record.parent)

@@ -181,7 +181,7 @@ class MentionFinder:
         for mentioning in (await self._client.episodes_of_nodes(nodes)).values() if nodes else ():
             linked.update(mentioning)
         found_turns = await _matching(
-            self._turns_after,
+            lambda last: self._journal.scan(last.seq if last else 0, _PAGE),
             lambda turn: turn.uuid in linked or says(turn.content),
         )
         found_facts = await _matching(
@@ -206,9 +206,6 @@ class MentionFinder:
                 if says(anchor.title, anchor.text, *anchor.tags)
             ),
         )
-
-    async def _turns_after(self, last: Turn | None) -> list[Turn]:
-        return await self._journal.scan(last.seq if last else 0, _PAGE)
 
 
 async def _matching(

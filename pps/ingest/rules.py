@@ -169,11 +169,11 @@ def _gather(
     gathered: _Gathered, reading: ClauseReading, sentence: Sentence, clause: str, at: datetime
 ) -> None:
     dated = sentence.text if sentence.whole else clause
-    facts = [
-        (fact, triple.object_kind)
-        for triple in reading.states
-        if (fact := _fact(triple, _text_of(triple, reading, sentence), dated, at)) is not None
-    ]
+    facts: list[tuple[FactDraft, str]] = []
+    for triple in reading.states:
+        fact = _fact(triple, _text_of(triple, reading, sentence), dated, at)
+        if fact is not None:
+            facts.append((fact, triple.object_kind))
     if reading.states and not facts:
         return  # the statement was not taken, so it ends nothing either
     for fact, object_kind in facts:
@@ -402,7 +402,8 @@ def _expand(
             relation = relation.replace("topic", topic)
         relations = () if relation == "*" else tuple(relation.split(","))
         for subject, object_ in product(values[subject_slot], values[object_slot]):
-            subject = _owned_by(subject, speaker)
+            if subject.startswith(words.MINE):  # "my budget" is "Mira's budget"
+                subject = f"{speaker}'s {subject.removeprefix(words.MINE)}"
             yield Triple(subject, relations, object_)
             if object_slot.removeprefix("old_").removeprefix("gone_") in _CALLED_BY_OWNER:
                 yield Triple(subject, relations, f"{subject}'s {object_}")
@@ -410,11 +411,6 @@ def _expand(
 
 _CALLED_BY_OWNER = ("given_away", "stolen")
 """Slots with a possession, which its owner may call by a shorter name than the known one."""
-
-
-def _owned_by(name: str, speaker: str) -> str:
-    """Return a thing of the speaker's with the speaker's name: "my budget" is "Mira's budget"."""
-    return f"{speaker}'s {name.removeprefix(words.MINE)}" if name.startswith(words.MINE) else name
 
 
 def _plans_of(event: str) -> Iterator[str]:
@@ -493,9 +489,11 @@ def _without_alternative(clause: Clause) -> tuple[str, str]:
     match = _ALTERNATIVE.match(clause.text)
     if match and (match["over"] is None or _CHOOSES.search(match[1])):
         return match[1], _NOW_AT_END.sub("", match["other"].rstrip("."))
-    if match := _REMARK.match(clause.text):
+    match = _REMARK.match(clause.text)
+    if match:
         return match[1], ""
-    if match := _PREFERRED_TO.match(clause.text):
+    match = _PREFERRED_TO.match(clause.text)
+    if match:
         return match[1], _NOW_AT_END.sub("", match["other"])
     return clause.text, ""
 
@@ -539,12 +537,11 @@ def _since(text: str, at: datetime, *, ahead: bool) -> CoarseTime | None:
     A beginning that the text puts ahead is future too: "from Monday I work for Norland Rail".
     """
     text = _FROM_WEEKDAY.sub(r"\1 on \2", text)
-    starts = [
-        start
-        for span in read_times(text, at)
-        if (start := _start(span, at, ahead=ahead or _begins_then(span, text))) is not None
-    ]
-    return starts[0] if starts else None
+    for span in read_times(text, at):
+        start = _start(span, at, ahead=ahead or _begins_then(span, text))
+        if start is not None:
+            return start
+    return None
 
 
 def _begins_then(span: Span, text: str) -> bool:

@@ -533,7 +533,8 @@ def read_amount_with_unit(text: str) -> str:
 
 def read_day(text: str) -> str:
     """Return the day that a text begins with, in its own words: "19 May", "Thursday"."""
-    if day := _first_group(_WEEKDAY_AT_START, text):
+    day = _first_group(_WEEKDAY_AT_START, text)
+    if day:
         return day
     lead = _DAY_LEAD_AT_START.match(text)
     rest = text[lead.end() :] if lead else text

@@ -199,7 +199,11 @@ class Worker:
         Jobs that no longer wait for it are passed over. After a crash it is done again.
         """
         async with self.held(None):
-            jobs = [job for id_ in job_ids if (job := await self._queue.job(id_))]
+            jobs: list[Job] = []
+            for id_ in job_ids:
+                job = await self._queue.job(id_)
+                if job is not None:
+                    jobs.append(job)
             waiting = [
                 replace(job, payload=replace(job.payload, rules_meanwhile=True))
                 for job in jobs
@@ -405,7 +409,10 @@ class Worker:
         elif stage == "read":
             await self._queue.finish([(jobs[0].id, await self._steps.read(jobs[0]))])
         else:
-            to_read = {job.id for job in jobs if self._is_read(job)}
+            if self.reader:
+                to_read = {job.id for job in jobs if reads(job)}
+            else:
+                to_read = {job.id for job in jobs if job.payload.extraction == "model"}
             await self._save(jobs, to_read)
             if self.reader and to_read:
                 self.reader.notify()
@@ -444,9 +451,6 @@ class Worker:
         ids = self._unindexed
         self._unindexed = set()
         await self._tell(ids)
-
-    def _is_read(self, job: Job) -> bool:
-        return reads(job) if self.reader else job.payload.extraction == "model"
 
     def _has_ended(self, job: Job) -> bool:
         if job.id in self._unindexed:

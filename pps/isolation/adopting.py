@@ -40,7 +40,8 @@ class GroupReader:
     """
 
     def __init__(self, inside: Inside) -> None:
-        assert isinstance(inside.objects, GroupObjects)  # noqa: S101 - what a driver of Neo4j is bound to
+        # A driver of Neo4j is bound to these.
+        assert isinstance(inside.objects, GroupObjects)  # noqa: S101
         self.store = inside.store
         self._objects = inside.objects
 

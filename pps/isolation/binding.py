@@ -76,7 +76,8 @@ class Inside:
 
 def check_uuids(uuids: Sequence[str]) -> list[str]:
     """Return the ids without repeats, in order; InvalidRequest when one is no canonical UUID."""
-    if isinstance(uuids, str) or not isinstance(uuids, Iterable):  # pyright: ignore[reportUnnecessaryIsInstance]
+    is_list = isinstance(uuids, Iterable)  # pyright: ignore[reportUnnecessaryIsInstance]
+    if isinstance(uuids, str) or not is_list:
         raise InvalidRequest("id", "must be a list of ids")
     ids = list(uuids)
     if not are_uuids(ids):

@@ -173,7 +173,8 @@ class IsolatedGraphitiClient:
     @property
     def model(self) -> Extractor | None:
         """The language model of this entity, or None."""
-        return model if isinstance(model := self._inside.graphiti.llm_client, Extractor) else None
+        model = self._inside.graphiti.llm_client
+        return model if isinstance(model, Extractor) else None
 
     @property
     def _store(self) -> GraphStore:

@@ -84,7 +84,8 @@ async def dump_group(source: GraphitiGroup, user: str, password: str, file: Path
     """
     address = Address(source.uri, user, source.database)
     with mapping(address):
-        driver = AsyncGraphDatabase.driver(  # pyright: ignore[reportUnknownMemberType] - its options are untyped
+        # The library's options are untyped.
+        driver = AsyncGraphDatabase.driver(  # pyright: ignore[reportUnknownMemberType]
             source.uri,
             auth=(user, password),
             connection_timeout=5.0,
@@ -112,7 +113,7 @@ async def _rows(
 ) -> AsyncIterator[dict[str, Any]]:
     after = ""
     while True:
-        async with driver.session(  # pyright: ignore[reportUnknownMemberType] - its options are untyped
+        async with driver.session(  # pyright: ignore[reportUnknownMemberType]
             database=source.database, default_access_mode=READ_ACCESS
         ) as session:
             records = await session.run(statement, group_id=source.group, after=after, limit=_PAGE)
@@ -152,4 +153,5 @@ def _attributes(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _plain(value: object) -> str:
-    return value.iso_format() if hasattr(value, "iso_format") else str(value)  # pyright: ignore[reportUnknownMemberType, reportAttributeAccessIssue, reportUnknownVariableType] - a time of Neo4j's
+    iso_format = getattr(value, "iso_format", None)  # times of Neo4j have it
+    return str(iso_format()) if callable(iso_format) else str(value)

@@ -53,8 +53,8 @@ _BAD_ANSWER = (
 NO_EMBEDDER = "no embedder is set (embedder.name is 'none'), and this call needs one"
 NO_RERANKER = "no reranker is set (reranker.name is 'none'), and this call needs one"
 NO_EXTRACTOR = (
-    "nothing that reads texts is set, and this needs it: set extractor.mode to 'command' or 'model' "
-    "(PPS_EXTRACTOR__MODE) with what that needs, then start the server anew"
+    "nothing that reads texts is set, and this needs it: set extractor.mode to 'command' or "
+    "'model' (PPS_EXTRACTOR__MODE) with what that needs, then start the server anew"
 )
 
 
@@ -319,7 +319,8 @@ def _of_status(status: int, retry_after_s: float | None) -> PPSError:
         )
     if status == 404:
         return ConfigError(
-            "extractor.base_url, extractor.model: the language model's provider knows no such thing (HTTP 404)"
+            "extractor.base_url, extractor.model: "
+            "the language model's provider knows no such thing (HTTP 404)"
         )
     return ModelError(
         f"the language model's provider refused the request (HTTP {status})", provider="extractor"

@@ -25,7 +25,7 @@ from graphiti_core.models.edges.edge_db_queries import (
 from graphiti_core.models.nodes.node_db_queries import (
     EPISODIC_NODE_RETURN,
     get_entity_node_return_query,
-    get_entity_node_save_bulk_query,  # pyright: ignore[reportUnknownVariableType] - it says a bare dict
+    get_entity_node_save_bulk_query,  # pyright: ignore[reportUnknownVariableType] - a bare dict
     get_episode_node_save_bulk_query,
 )
 from graphiti_core.nodes import (

@@ -87,7 +87,8 @@ def node_matches(node: EntityNode) -> bool:
 
 def edge_matches(edge: EntityEdge) -> bool:
     """Tell whether an edge is in the scope, but for the labels of its ends."""
-    if (scope := _scope.get()) is None:
+    scope = _scope.get()
+    if scope is None:
         return True
     at, wanted = scope
     return (

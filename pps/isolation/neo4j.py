@@ -78,7 +78,8 @@ async def open_neo4j(uri: str, user: str, password: str, database: str) -> Neo4j
     if not _SCHEME.match(uri):  # the library would try HTTP too, which it calls a preview
         raise mapped(ConfigurationError(), address)
     with mapping(address):
-        client = AsyncGraphDatabase.driver(  # pyright: ignore[reportUnknownMemberType] - its options are untyped
+        # The library's options are untyped.
+        client = AsyncGraphDatabase.driver(  # pyright: ignore[reportUnknownMemberType]
             uri,
             auth=(user, password),
             connection_timeout=5.0,
@@ -107,7 +108,7 @@ def _hush() -> None:
 
 async def _version(client: AsyncDriver, address: Address) -> str:
     with mapping(address):
-        info = await client.get_server_info()  # pyright: ignore[reportUnknownMemberType] - so are these
+        info = await client.get_server_info()  # pyright: ignore[reportUnknownMemberType]
     agent = info.agent.partition("/")[2]
     numbers = re.match(r"(\d+)\.(\d+)", agent)
     if numbers and (int(numbers[1]), int(numbers[2])) < _OLDEST:

@@ -153,7 +153,9 @@ class PooledNeo4jDriver(Neo4jDriver):
 
     address: Address
 
-    async def execute_query(self, cypher_query_: str, /, **kwargs: Any) -> tuple[Rows, Any, Any]:  # pyright: ignore[reportIncompatibleMethodOverride] - plain rows, as the other store gives them
+    async def execute_query(  # pyright: ignore[reportIncompatibleMethodOverride] - plain rows
+        self, cypher_query_: str, /, **kwargs: Any
+    ) -> tuple[Rows, Any, Any]:
         """Run one statement in a transaction of its own; return rows, summary and column names.
 
         A read (``routing_="r"``) is sent without BEGIN and COMMIT: one round trip instead of two.

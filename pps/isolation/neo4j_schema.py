@@ -28,7 +28,8 @@ from pps.core.errors import StoreError
 
 _STATEMENT = re.compile(
     r"CREATE (?P<fulltext>FULLTEXT )?INDEX (?P<name>\w+) IF NOT EXISTS\s+"
-    r"FOR (?P<node>\()?(?:\(\)-\[)?\w+:(?P<label>\w+)[\])](?:-\(\))?\s+ON (?:EACH )?[\[(](?P<properties>[^\])]+)[\])]"
+    r"FOR (?P<node>\()?(?:\(\)-\[)?\w+:(?P<label>\w+)[\])](?:-\(\))?\s+"
+    r"ON (?:EACH )?[\[(](?P<properties>[^\])]+)[\])]"
 )
 _EXTRA = (
     ("has_member_group_id", "RELATIONSHIP", "HAS_MEMBER", ("group_id",)),

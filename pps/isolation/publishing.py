@@ -23,7 +23,7 @@ from pps.core.errors import IsolationError, PPSError, StoreError, StoreUnavailab
 from pps.core.ids import EntityId
 from pps.core.log_context import unforeseen
 from pps.core.text import counted
-from pps.core.values import Vector
+from pps.core.values import Episode, Fact, Node, Vector
 from pps.index.indexes import EntityIndexes
 from pps.isolation.binding import Inside, Models
 from pps.isolation.client import EntityDriver, bind
@@ -284,7 +284,8 @@ class Publisher:
                 if self._waits_for != error.message:
                     _log.warning("%s: publishing waits: %s", self._entity.name, error.message)
                 self._waits_for = error.message
-            except Exception as error:  # noqa: BLE001 - a defect: the memory goes on without it, and health says so
+            # After a defect the memory goes on without publishing, and its health says so.
+            except Exception as error:  # noqa: BLE001
                 unforeseen(_log, f"{self._entity.name}: a defect in publishing", error)
                 self._waits_for = f"an unforeseen error ({type(error).__name__})"
             pause_s = retry_s * random.uniform(0.5, 1.0)  # noqa: S311 - spreads tries
@@ -507,6 +508,6 @@ def _vectors_of(
     return {item.uuid: vectors[item.uuid] for item in items if item.uuid in vectors}
 
 
-def _absent(uuids: Sequence[str], present: Sequence[object]) -> list[str]:
-    known = {getattr(item, "uuid") for item in present}  # noqa: B009 - nodes, facts and episodes all have one
+def _absent(uuids: Sequence[str], present: Sequence[Node | Fact | Episode]) -> list[str]:
+    known = {item.uuid for item in present}
     return [uuid for uuid in uuids if uuid not in known]

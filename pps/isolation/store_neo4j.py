@@ -196,7 +196,8 @@ class Neo4jStore(Neo4jReads):
             except StoreConflict:
                 if attempt == _TRIES:
                     raise
-            await asyncio.sleep(_FIRST_DELAY_S * 2**attempt * random.uniform(0.5, 1.0))  # noqa: S311 - jitter
+            jitter = random.uniform(0.5, 1.0)  # noqa: S311
+            await asyncio.sleep(_FIRST_DELAY_S * 2**attempt * jitter)
         raise AssertionError("the last try returns or raises")
 
     async def _run(self, transaction: Transaction, statement: str, **parameters: Any) -> Rows:

@@ -35,7 +35,7 @@ class ReplacedAnchor:
 def replaced(db: Connection, slug: str) -> list[ReplacedAnchor]:
     """Return the replaced versions of an anchor, oldest first."""
     rows = db.execute(
-        f"SELECT {_COLUMNS} FROM anchor_versions WHERE slug = ? ORDER BY number",  # noqa: S608 - literals
+        f"SELECT {_COLUMNS} FROM anchor_versions WHERE slug = ? ORDER BY number",  # noqa: S608
         (slug,),
     )
     return [_read(row) for row in rows]
@@ -60,7 +60,7 @@ def keep(
         return
     number = known[-1].number + 1 if known else 1
     db.execute(
-        f"INSERT INTO anchor_versions ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)",  # noqa: S608 - literals
+        f"INSERT INTO anchor_versions ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?)",  # noqa: S608
         (slug, number, text, micros(modified_at), micros(at), actor),
     )
 

@@ -15,7 +15,7 @@ from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar, cast
 
 from pps.core.errors import InvalidRequest
 from pps.core.ids import is_beginning
@@ -139,7 +139,8 @@ def _take(
     }
     taken: Rows = {}
     for table, where in _TAKEN.items():
-        cursor = db.execute(f"SELECT * FROM {table} WHERE {where}", values.get(table, (node_list,)))  # noqa: S608 - literals
+        statement = f"SELECT * FROM {table} WHERE {where}"  # noqa: S608 - literals
+        cursor = db.execute(statement, values.get(table, (node_list,)))
         names = [description[0] for description in cursor.description]
         taken[table] = [_without_group(dict(zip(names, row, strict=True))) for row in cursor]
     return taken | feature_tables.take(db, [*turns, *nodes, *facts, *of_features])
@@ -169,14 +170,13 @@ def _put_back(db: Connection, rows: Rows) -> None:
             if existing.isdisjoint((row.get("uuid"), row.get("turn"), row.get("job"))):
                 values = row | {"state": "queued"} if row.get("state") == "running" else row
                 if table == "turns" and "occurred_precision" not in row:  # kept before version 16
-                    occurred_at = with_precision(from_micros(int(row["occurred_at"])))  # pyright: ignore[reportArgumentType] - a column of integers
+                    stored_at = cast("int", row["occurred_at"])
+                    occurred_at = with_precision(from_micros(int(stored_at)))
                     values = values | {"occurred_precision": precision_of(occurred_at)}
                 names = ", ".join(values)
                 marks = ", ".join("?" * len(values))
-                db.execute(
-                    f"INSERT INTO {table} ({names}) VALUES ({marks}) ON CONFLICT DO NOTHING",  # noqa: S608
-                    tuple(values.values()),
-                )
+                inserts = f"INSERT INTO {table} ({names}) VALUES ({marks})"  # noqa: S608 - literals
+                db.execute(f"{inserts} ON CONFLICT DO NOTHING", tuple(values.values()))
     # Rows that an earlier PPS put into the bin have turn and node alone.
     titled_rows.put_again(
         db, [str(row["turn"]) for row in rows.get("records", ()) if not row.get("pack")]
@@ -273,7 +273,8 @@ def rewrite(db: Connection, rows: Iterable[Binned]) -> None:
                 json.dumps(row.ids, ensure_ascii=False),
                 row.content,
             )
-            db.execute(f"INSERT INTO bin ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)", values)  # noqa: S608 - literals
+            marks = ", ".join("?" * len(values))
+            db.execute(f"INSERT INTO bin ({_COLUMNS}) VALUES ({marks})", values)  # noqa: S608
 
 
 class Bin:
@@ -431,7 +432,7 @@ class Bin:
 
     async def _select(self, where: str, *values: str | int) -> list[Binned]:
         def work(db: Connection) -> list[Binned]:
-            rows = db.execute(f"SELECT {_COLUMNS} FROM bin WHERE {where}", values)  # noqa: S608 - literals
+            rows = db.execute(f"SELECT {_COLUMNS} FROM bin WHERE {where}", values)  # noqa: S608
             return [_binned(row) for row in rows]
 
         return await self._readers.read(work)

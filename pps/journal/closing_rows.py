@@ -112,7 +112,7 @@ def closed_by_turns(db: Connection, turns: Sequence[str]) -> list[Closing]:
 
 def _closings(db: Connection, where: str, ids: Sequence[str]) -> list[Closing]:
     rows = db.execute(
-        f"SELECT {_COLUMNS} FROM closings WHERE {where} ORDER BY fact, at, closed_at",  # noqa: S608 - literals
+        f"SELECT {_COLUMNS} FROM closings WHERE {where} ORDER BY fact, at, closed_at",  # noqa: S608
         (listed(ids),),
     )
     return [
@@ -195,7 +195,8 @@ def _merged_into(db: Connection, nodes: Sequence[str]) -> dict[str, str]:
 def said_at(db: Connection, turns: Sequence[str]) -> dict[str, tuple[datetime, int]]:
     """Return turn → (its event time, its ``seq`` in the journal); unknown turns are left out."""
     rows = db.execute(
-        f"SELECT uuid, occurred_at, occurred_precision, seq FROM turns WHERE uuid IN {LIST}",  # noqa: S608 - literals
+        "SELECT uuid, occurred_at, occurred_precision, seq FROM turns "  # noqa: S608 - literals
+        f"WHERE uuid IN {LIST}",
         (listed(turns),),
     )
     return {
@@ -229,7 +230,8 @@ def wait_for_fact(db: Connection, turns: Mapping[str, bool], saved: Sequence[str
         f"""UPDATE corrections_waiting SET due = 1 WHERE turn IN (
             SELECT c.turn FROM corrections_waiting AS c JOIN turns AS t ON t.uuid = c.turn
             JOIN turns AS s ON s.session = t.session
-            WHERE s.uuid IN {LIST} AND (s.occurred_at, s.seq) < (t.occurred_at, t.seq))""",  # noqa: S608
+            WHERE s.uuid IN {LIST}
+            AND (s.occurred_at, s.seq) < (t.occurred_at, t.seq))""",  # noqa: S608 - literals
         (listed(saved),),
     )
 
@@ -254,7 +256,7 @@ def note(
 
     Endings of turns that were forgotten meanwhile are left out.
     """
-    db.execute(f"DELETE FROM endings WHERE turn IN {LIST}", (listed(endings),))  # noqa: S608 - literals
+    db.execute(f"DELETE FROM endings WHERE turn IN {LIST}", (listed(endings),))  # noqa: S608
     db.executemany(
         """INSERT INTO endings
                 (turn, number, subject, object, relations, ended_at, ended_before, ended_precision)
@@ -291,7 +293,8 @@ def keep_only(db: Connection, facts: Sequence[str], closings: Sequence[Closing])
     """
     remaining_keys = {_row(closing)[:5] for closing in closings}
     rows = db.execute(
-        f"SELECT fact, by_fact, by_turn, cause, at FROM closings WHERE fact IN {LIST}",  # noqa: S608
+        "SELECT fact, by_fact, by_turn, cause, at FROM closings "  # noqa: S608 - literals
+        f"WHERE fact IN {LIST}",
         (listed(facts),),
     ).fetchall()
     db.executemany(
@@ -339,10 +342,8 @@ class Closings(Store):
         ``corrected``) stay: they apply again once the facts are restored, see ``ingest.slots``.
         """
         kept_causes = " AND cause NOT IN ('explicit', 'corrected')" if restorable else ""
-        statement = (
-            f"DELETE FROM closings WHERE (by_turn IN {LIST} OR fact IN {LIST} OR by_fact IN {LIST})"  # noqa: S608
-            + kept_causes
-        )
+        of_them = f"(by_turn IN {LIST} OR fact IN {LIST} OR by_fact IN {LIST})"
+        statement = f"DELETE FROM closings WHERE {of_them}{kept_causes}"  # noqa: S608 - literals
         wanted = listed(turns), listed(facts), listed(facts)
         await self.write(lambda db: db.execute(statement, wanted), secure=True)
 

@@ -96,7 +96,8 @@ def copy_to_database(file: Path, database: Database, group: str, tell: Tell) -> 
 
         def make_feature_tables(target: Connection) -> None:
             for table in features:
-                assert isinstance(target, PostgresConnection)  # noqa: S101 - what ``Database.write`` passes
+                # ``Database.write`` passes one.
+                assert isinstance(target, PostgresConnection)  # noqa: S101
                 target.have_feature_table(
                     table.sql_name, {column.name: column.type for column in table.columns}
                 )
@@ -154,7 +155,7 @@ def _fill_file(source: Connection, target: sqlite3.Connection, group: str, tell:
             create_in_file(target, group, table)
         shapes = table_shapes(target)
         marks = ", ".join("?" * len(OF_STORE))
-        target.execute(f"DELETE FROM meta WHERE key NOT IN ({marks})", OF_STORE)  # noqa: S608 - literals
+        target.execute(f"DELETE FROM meta WHERE key NOT IN ({marks})", OF_STORE)  # noqa: S608
         for shape in shapes:
             for done, rows in _counted(_pages(source, shape)):
                 insert_rows(target, shape, rows, group)
@@ -295,7 +296,7 @@ def insert_rows(
         count += 1
         rows = [(*row, group) for row in rows]
     marks = ", ".join("?" * count)
-    statement = f'INSERT INTO "{shape.name}" ({places}) VALUES ({marks})'  # noqa: S608 - of a schema
+    statement = f'INSERT INTO "{shape.name}" ({places}) VALUES ({marks})'  # noqa: S608
     target.executemany(statement, rows)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from typing import Annotated, Literal, TypeAlias, TypeVar
+from typing import Annotated, Literal, TypeAlias, TypeVar, cast
 
 from pydantic import BeforeValidator, TypeAdapter, ValidationError
 
@@ -40,7 +40,9 @@ def _skipped(value: object) -> object:
     """
     if isinstance(value, str):
         return {"what": "", "why": value}
-    return dict(zip(("what", "why"), value, strict=True)) if isinstance(value, list) else value  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+    if isinstance(value, list):
+        return dict(zip(("what", "why"), cast("list[object]", value), strict=True))
+    return value
 
 
 _AnyFact = TypeVar("_AnyFact", bound=FactDraft)

@@ -190,7 +190,8 @@ class TableRows:
         names = ", ".join(("id", "group_id", *row))
         marks = ", ".join("?" * (len(row) + 2))
         added = self._open.execute(
-            f"INSERT INTO {stored.sql_name} ({names}) VALUES ({marks}) ON CONFLICT DO NOTHING",  # noqa: S608 - declared names
+            f"INSERT INTO {stored.sql_name} ({names}) "  # noqa: S608 - declared names
+            f"VALUES ({marks}) ON CONFLICT DO NOTHING",
             (id_, self._group, *row.values()),
         )
         if added.rowcount:
@@ -225,7 +226,7 @@ class TableRows:
     def count(self, table: str, where: Mapping[str, CellValue] = {}) -> int:
         stored = self._table(table)
         condition, bound = self._condition(stored, where)
-        statement = f"SELECT count(*) FROM {stored.sql_name} WHERE {condition}"  # noqa: S608 - declared names
+        statement = f"SELECT count(*) FROM {stored.sql_name} WHERE {condition}"  # noqa: S608
         return int(self._open.execute(statement, bound).fetchone()[0])
 
     def update(
@@ -242,7 +243,7 @@ class TableRows:
             raise InvalidRequest("values", "names no column")
         changes = ", ".join(f"{name} = ?" for name in row)
         changed = self._open.execute(
-            f"UPDATE {stored.sql_name} SET {changes} WHERE id = ? AND group_id = ?",  # noqa: S608 - declared names
+            f"UPDATE {stored.sql_name} SET {changes} WHERE id = ? AND group_id = ?",  # noqa: S608
             (*row.values(), id, self._group),
         )
         if not changed.rowcount:
@@ -253,7 +254,7 @@ class TableRows:
     def delete(self, table: str, id: str) -> None:
         stored = self._table(table)
         deleted = self._open.execute(
-            f"DELETE FROM {stored.sql_name} WHERE id = ? AND group_id = ?",  # noqa: S608 - declared names
+            f"DELETE FROM {stored.sql_name} WHERE id = ? AND group_id = ?",  # noqa: S608
             (id, self._group),
         )
         if not deleted.rowcount:
@@ -296,7 +297,7 @@ class TableRows:
     ) -> list[TableRow]:
         names = ["id", *(column.name for column in table.columns)]
         rows = self._open.execute(
-            f"SELECT {', '.join(names)} FROM {table.sql_name} WHERE {condition}",  # noqa: S608 - declared names
+            f"SELECT {', '.join(names)} FROM {table.sql_name} WHERE {condition}",  # noqa: S608
             bound,
         )
         return [dict(zip(names, row, strict=True)) for row in rows]
@@ -357,7 +358,7 @@ def existing_rows(db: Connection, ids: Sequence[str]) -> list[str]:
     id_list = listed(id_ for id_ in ids if is_uuid(id_))
     existing: set[str] = set()
     for table in kept_tables(db):
-        statement = f"SELECT id FROM {table.sql_name} WHERE id IN {LIST}"  # noqa: S608 - checked names
+        statement = f"SELECT id FROM {table.sql_name} WHERE id IN {LIST}"  # noqa: S608
         existing.update(id_ for (id_,) in db.execute(statement, (id_list,)))
     return [id_ for id_ in ids if id_ in existing]
 
@@ -371,7 +372,8 @@ def rows_about(db: Connection, ids: Iterable[str]) -> list[str]:
     id_list = listed(unique_ids)
     merged = f"SELECT gone FROM merges WHERE kept IN {LIST}"  # noqa: S608 - literals
     about_them = db.execute(
-        f'SELECT DISTINCT "row" FROM feature_sources WHERE item IN {LIST} OR item IN ({merged})',  # noqa: S608 - literals
+        'SELECT DISTINCT "row" FROM feature_sources '  # noqa: S608 - literals
+        f"WHERE item IN {LIST} OR item IN ({merged})",
         (id_list, id_list),
     )
     return sorted({*existing_rows(db, unique_ids), *(row for (row,) in about_them)})
@@ -381,8 +383,8 @@ def forget(db: Connection, ids: Sequence[str]) -> None:
     """Erase the rows of every feature that ``rows_about`` returns for these ids."""
     row_list = listed(rows_about(db, ids))
     for table in kept_tables(db):
-        db.execute(f"DELETE FROM {table.sql_name} WHERE id IN {LIST}", (row_list,))  # noqa: S608 - checked names
-    db.execute(f'DELETE FROM feature_sources WHERE "row" IN {LIST}', (row_list,))  # noqa: S608 - literals
+        db.execute(f"DELETE FROM {table.sql_name} WHERE id IN {LIST}", (row_list,))  # noqa: S608
+    db.execute(f'DELETE FROM feature_sources WHERE "row" IN {LIST}', (row_list,))  # noqa: S608
 
 
 def take(db: Connection, ids: Sequence[str]) -> dict[str, list[TableRow]]:
@@ -392,7 +394,8 @@ def take(db: Connection, ids: Sequence[str]) -> dict[str, list[TableRow]]:
     columns_of_ids[FEATURE_SOURCES] = '"row"'
     taken: dict[str, list[TableRow]] = {}
     for table, column in columns_of_ids.items():
-        cursor = db.execute(f"SELECT * FROM {table} WHERE {column} IN {LIST}", (row_list,))  # noqa: S608 - checked names
+        statement = f"SELECT * FROM {table} WHERE {column} IN {LIST}"  # noqa: S608 - checked names
+        cursor = db.execute(statement, (row_list,))
         names = [description[0] for description in cursor.description]
         rows = [dict(zip(names, row, strict=True)) for row in cursor]
         if rows:
@@ -407,7 +410,8 @@ def put_back(db: Connection, rows: Mapping[str, Sequence[Mapping[str, CellValue]
             names = ", ".join(f'"{name}"' for name in row)
             marks = ", ".join("?" * len(row))
             db.execute(
-                f"INSERT INTO {table} ({names}) VALUES ({marks}) ON CONFLICT DO NOTHING",  # noqa: S608 - as they were read
+                f"INSERT INTO {table} ({names}) VALUES ({marks}) "  # noqa: S608 - as they were read
+                "ON CONFLICT DO NOTHING",
                 tuple(row.values()),
             )
 
@@ -455,7 +459,8 @@ def exported(db: Connection, after: tuple[str, str, str]) -> list[ExportedRow]:
         last_id = id_ if place == (feature, name) else ""
         names = ["id", *(column.name for column in table.columns)]
         rows = db.execute(
-            f"SELECT {', '.join(names)} FROM {table.sql_name} WHERE id > ? ORDER BY id LIMIT ?",  # noqa: S608 - checked names
+            f"SELECT {', '.join(names)} FROM {table.sql_name} "  # noqa: S608 - checked names
+            "WHERE id > ? ORDER BY id LIMIT ?",
             (last_id, _PAGE - len(page)),
         ).fetchall()
         for row in rows:

@@ -217,7 +217,7 @@ def _nodes(connection: Connection, item_filter: ItemFilter, zone: tzinfo) -> set
         holds = f"f.relation IN {LIST} AND {holding}"
         where.add(
             f"""(n.uuid IN (SELECT f.subject FROM fact AS f WHERE {holds})
-                OR n.uuid IN (SELECT f.object FROM fact AS f WHERE {holds}))""",  # noqa: S608 - literals
+                OR n.uuid IN (SELECT f.object FROM fact AS f WHERE {holds}))""",  # noqa: S608
             *[listed(item_filter.relations), *values] * 2,
         )
     if item_filter.tags:
@@ -255,7 +255,8 @@ def _restrict_to_time(where: _Where, item_filter: ItemFilter) -> None:
                 n.uuid IN (SELECT m.node FROM turns AS t
                     CROSS JOIN mention AS m ON m.episode = t.uuid WHERE {event_time.sql()})
                 OR {creation_time.sql()}
-                    AND NOT EXISTS (SELECT 1 FROM mention AS m WHERE m.node = n.uuid)))""",  # noqa: S608 - literals
+                    AND NOT EXISTS (SELECT 1 FROM mention AS m
+                WHERE m.node = n.uuid)))""",  # noqa: S608 - literals
         *event_time.parameters * 2,
         *creation_time.parameters,
     )
@@ -319,7 +320,7 @@ def _ids(connection: Connection, column: str, table: str, where: _Where) -> set[
     if not where.conditions:
         return None
     # SQLite returns one long text several times faster than 100,000 rows.
-    statement = f"SELECT group_concat({column}, ' ') FROM {table} WHERE {where.sql()}"  # noqa: S608 - literals
+    statement = f"SELECT group_concat({column}, ' ') FROM {table} WHERE {where.sql()}"  # noqa: S608
     (ids,) = connection.execute(statement, where.parameters).fetchone()
     return set(ids.split(" ")) if ids else set()
 

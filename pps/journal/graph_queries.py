@@ -302,7 +302,7 @@ def fact_times(connection: Connection) -> tuple[list[int], list[int], int]:
 
     def times(column: str) -> list[int]:
         rows = connection.execute(
-            f"SELECT {column} FROM fact WHERE {column} IS NOT NULL AND kind = 'fact'"  # noqa: S608 - literals
+            f"SELECT {column} FROM fact WHERE {column} IS NOT NULL AND kind = 'fact'"  # noqa: S608
         )
         return [at for (at,) in rows]
 
@@ -343,7 +343,7 @@ def facts_in_slots(connection: Connection, slots: Sequence[tuple[str, Sequence[s
         f"""SELECT DISTINCT f.uuid FROM json_each(?) AS w
             CROSS JOIN fact AS f ON f.subject = json_extract(w.value, '$[0]')
             WHERE f.kind = 'fact' AND {_RELATION_KEY} IN
-                (SELECT value FROM json_each(json_extract(w.value, '$[1]')))""",  # noqa: S608 - literals
+                (SELECT value FROM json_each(json_extract(w.value, '$[1]')))""",  # noqa: S608
         (json.dumps(slots),),
     )
     return [uuid for (uuid,) in rows]
@@ -360,7 +360,7 @@ def facts_ended(
     select = f"""SELECT f.uuid FROM json_each(?) AS w
         CROSS JOIN fact AS f ON f.%s = json_extract(w.value, '$[0]')
         WHERE f.kind = 'fact' AND (json_array_length(w.value, '$[1]') = 0 OR {_RELATION_KEY} IN
-            (SELECT value FROM json_each(json_extract(w.value, '$[1]'))))"""  # noqa: S608 - literals
+            (SELECT value FROM json_each(json_extract(w.value, '$[1]'))))"""  # noqa: S608
     by_subject = [(subject, keys) for subject, _, keys in endings if subject]
     by_object = [(object_, keys) for subject, object_, keys in endings if not subject]
     rows = connection.execute(

@@ -73,7 +73,7 @@ def _claim(
     number = STAGES.index(stage)
     limit = max(1, limit >> min(_cut_short(connection, number), _MOST_HALVINGS))
     rows = connection.execute(
-        f"SELECT id FROM jobs WHERE stage = ? AND {OPEN} ORDER BY id LIMIT ?",  # noqa: S608 - constants
+        f"SELECT id FROM jobs WHERE stage = ? AND {OPEN} ORDER BY id LIMIT ?",  # noqa: S608
         (number, limit),
     ).fetchall()
     job_ids = [job_id for (job_id,) in rows]
@@ -116,7 +116,8 @@ def after(connection: Connection, stage: Stage, job_id: int, limit: int, facts: 
 def _cut_short(connection: Connection, stage: int) -> int:
     """Return how often the first unfinished job of a stage was started and then cut short."""
     (state, attempts, failures) = connection.execute(
-        f"SELECT state, attempts, failures FROM jobs WHERE stage = ? AND {OPEN} ORDER BY id LIMIT 1",  # noqa: S608
+        "SELECT state, attempts, failures FROM jobs "  # noqa: S608 - constants
+        f"WHERE stage = ? AND {OPEN} ORDER BY id LIMIT 1",
         (stage,),
     ).fetchone()
     return max(0, attempts - failures) if state == "running" else 0
@@ -157,7 +158,8 @@ def give(connection: Connection, payloads: Sequence[tuple[int, JobPayload]]) -> 
     """
     job_ids = [job_id for job_id, _ in payloads]
     (running,) = connection.execute(
-        f"SELECT count(*) FROM jobs WHERE id IN {NUMBERS} AND state = 'running' AND stage = 1",  # noqa: S608 - literals
+        f"SELECT count(*) FROM jobs WHERE id IN {NUMBERS} "  # noqa: S608 - literals
+        "AND state = 'running' AND stage = 1",
         (listed(job_ids),),
     ).fetchone()
     turns_used: set[str] = set()
@@ -315,7 +317,7 @@ def _set_results(
         f"""UPDATE jobs SET {assignments}, failures = 0, code = '', error = '', next_at = 0,
             first_failed_at = 0, result = json_extract(given.value, '$[1]')
             FROM json_each(?) AS given
-            WHERE jobs.id = CAST(json_extract(given.value, '$[0]') AS BIGINT)""",  # noqa: S608 - a constant
+            WHERE jobs.id = CAST(json_extract(given.value, '$[0]') AS BIGINT)""",  # noqa: S608
         (_listed_results(results),),
     ).rowcount
 

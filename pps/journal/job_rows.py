@@ -54,7 +54,7 @@ class Outcome:
 def due_at(connection: Connection, stage: Stage) -> datetime | None:
     """Return when a stage's first unfinished job is due, past or future; None without a job."""
     row = connection.execute(
-        f"SELECT next_at FROM jobs WHERE stage = ? AND {OPEN} ORDER BY id LIMIT 1",  # noqa: S608 - constants
+        f"SELECT next_at FROM jobs WHERE stage = ? AND {OPEN} ORDER BY id LIMIT 1",  # noqa: S608
         (STAGES.index(stage),),
     ).fetchone()
     return None if row is None else from_micros(row[0])
@@ -135,7 +135,7 @@ def state(connection: Connection, since: datetime) -> QueueState:
         # A job that waits without a failure was put off on purpose, with its whole stage: until a
         # new day's budget.
         f"""SELECT min(queued_at) FROM jobs WHERE {OPEN} AND stage NOT IN (
-            SELECT stage FROM jobs WHERE {OPEN} AND failures = 0 AND next_at > ?)""",  # noqa: S608 - constants
+            SELECT stage FROM jobs WHERE {OPEN} AND failures = 0 AND next_at > ?)""",  # noqa: S608
         (micros(now()),),
     ).fetchone()
     (moved,) = connection.execute(
@@ -196,7 +196,7 @@ def readings(connection: Connection, first: int = 0, last: int = 1 << 62) -> Rea
         f"""SELECT count(*), coalesce(sum(json_array_length(payload, '$.read.facts')), 0),
             coalesce(sum(json_array_length(payload, '$.read.dropped')), 0),
             count(*) FILTER (WHERE {OPEN}) FROM jobs
-            WHERE id BETWEEN ? AND ? AND json_type(payload, '$.read') IS NOT NULL""",  # noqa: S608 - a constant
+            WHERE id BETWEEN ? AND ? AND json_type(payload, '$.read') IS NOT NULL""",  # noqa: S608
         (first, last),
     ).fetchone()
     (waiting,) = connection.execute(
@@ -223,7 +223,8 @@ def left_out(connection: Connection, first: int, last: int, limit: int) -> list[
 
 def unfinished(connection: Connection) -> int:
     """Return the number of queued and running jobs; parked jobs do not count."""
-    (number,) = connection.execute(f"SELECT count(*) FROM jobs WHERE {OPEN}").fetchone()  # noqa: S608 - a constant
+    statement = f"SELECT count(*) FROM jobs WHERE {OPEN}"  # noqa: S608 - a constant
+    (number,) = connection.execute(statement).fetchone()
     return number
 
 

@@ -216,7 +216,7 @@ def node_times(connection: Connection, nodes: Sequence[str]) -> dict[str, dateti
                     WHERE r.node = n.uuid),
                 (SELECT max(t.occurred_at) FROM mention AS m JOIN turns AS t ON t.uuid = m.episode
                     WHERE m.node = n.uuid)) AS at
-            FROM node AS n WHERE n.uuid IN {LIST}) AS timed WHERE at IS NOT NULL""",  # noqa: S608 - literals
+            FROM node AS n WHERE n.uuid IN {LIST}) AS timed WHERE at IS NOT NULL""",  # noqa: S608
         (listed(nodes),),
     )
     return {uuid: from_micros(at) for uuid, at in rows}
@@ -330,7 +330,7 @@ def _joined_to(
     rows = connection.execute(
         f"""SELECT object FROM fact WHERE subject IN {LIST} AND object IN {LIST} AND {holding}
             UNION SELECT subject FROM fact
-                WHERE subject IN {LIST} AND object IN {LIST} AND {holding}""",  # noqa: S608 - literals
+                WHERE subject IN {LIST} AND object IN {LIST} AND {holding}""",  # noqa: S608
         (ring_list, other_list, *values, other_list, ring_list, *values),
     )
     return [node for (node,) in rows]

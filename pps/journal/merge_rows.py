@@ -18,7 +18,7 @@ MergeState: TypeAlias = Literal["applying", "applied", "undoing", "undone"]
 def forget_merges(db: Connection, nodes: Sequence[str]) -> None:
     """Delete the merges of forgotten nodes: they contain names and summaries."""
     wanted = listed(nodes)
-    statement = f"DELETE FROM merges WHERE kept IN {LIST} OR gone IN {LIST}"  # noqa: S608 - literals
+    statement = f"DELETE FROM merges WHERE kept IN {LIST} OR gone IN {LIST}"  # noqa: S608
     db.execute(statement, (wanted, wanted))
 
 

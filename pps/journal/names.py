@@ -42,8 +42,8 @@ down each few for from further had has have he her here hers him his how i if in
 may me might more most must my no nor not now of off on once only or other our out over own same she
 should so some such than that the their them then there these they this those through to too under
 until up us very was we were what when where which while who whom why will with would you your yours
-al as au da das de del dem den der des die do du e ein eine el en es et in il la las le les los o och
-og om os sur te til tu un una und une van von y zu
+al as au da das de del dem den der des die do du e ein eine el en es et in il la las le les los o
+och og om os sur te til tu un una und une van von y zu
 """
 _PLAIN = frozenset(_PLAIN_WORDS.split())
 

@@ -184,7 +184,10 @@ def put_shared(
         Changed: A record that it rests on was withdrawn meanwhile.
     """
     through = {root.via for root in roots if root.via}
-    statement = f"SELECT count(*) FROM shared WHERE state = 'shared' AND record IN {LIST}"  # noqa: S608 - literals
+    statement = (
+        "SELECT count(*) FROM shared "  # noqa: S608 - literals
+        f"WHERE state = 'shared' AND record IN {LIST}"
+    )
     if db.execute(statement, (listed(through),)).fetchone() != (len(through),):
         raise Changed("what it rests on was withdrawn meanwhile: ask again")
     db.execute(
@@ -268,7 +271,7 @@ def _ends(db: Connection, record: str) -> frozenset[str]:
 
 
 def _targets(db: Connection, records: Iterable[str]) -> list[str]:
-    statement = f"SELECT DISTINCT target FROM shared_stance WHERE record IN {LIST}"  # noqa: S608 - literals
+    statement = f"SELECT DISTINCT target FROM shared_stance WHERE record IN {LIST}"  # noqa: S608
     return [target for (target,) in db.execute(statement, (listed(records),))]
 
 
@@ -320,8 +323,9 @@ def withdraw(
             else:
                 _narrow_dependents(db, dependent)
     affected = set(_targets(db, gone)) - gone.keys()
-    db.execute(f"UPDATE shared SET state = 'revoked' WHERE record IN {LIST}", (listed(gone),))  # noqa: S608 - literals
-    db.execute(f"DELETE FROM inbox WHERE record IN {LIST}", (listed(gone),))  # noqa: S608 - literals
+    revoke = f"UPDATE shared SET state = 'revoked' WHERE record IN {LIST}"  # noqa: S608 - literals
+    db.execute(revoke, (listed(gone),))
+    db.execute(f"DELETE FROM inbox WHERE record IN {LIST}", (listed(gone),))  # noqa: S608
     return list(gone), reweigh(db, sorted(affected))
 
 
@@ -348,7 +352,8 @@ def _narrow_dependents(db: Connection, record: str) -> None:
             ]
             if lost:
                 db.execute(
-                    f"DELETE FROM shared_root WHERE record = ? AND via = ? AND digest IN {LIST}",  # noqa: S608 - literals
+                    "DELETE FROM shared_root "  # noqa: S608 - literals
+                    f"WHERE record = ? AND via = ? AND digest IN {LIST}",
                     (dependent, current, listed(lost)),
                 )
                 pending.append(dependent)
@@ -357,8 +362,9 @@ def _narrow_dependents(db: Connection, record: str) -> None:
 def drop(db: Connection, records: Sequence[str]) -> None:
     """Erase every row about records of the pool."""
     for table in ("shared", "shared_root", "shared_stance", "shared_use", "inbox"):
-        db.execute(f"DELETE FROM {table} WHERE record IN {LIST}", (listed(records),))  # noqa: S608 - literals
-    db.execute(f"DELETE FROM shared_stance WHERE target IN {LIST}", (listed(records),))  # noqa: S608 - literals
+        db.execute(f"DELETE FROM {table} WHERE record IN {LIST}", (listed(records),))  # noqa: S608
+    stances_on_them = f"DELETE FROM shared_stance WHERE target IN {LIST}"  # noqa: S608 - literals
+    db.execute(stances_on_them, (listed(records),))
 
 
 def put_cites(db: Connection, record: str, cites: Iterable[PoolCite]) -> None:
@@ -440,7 +446,8 @@ class PoolRows(Store):
         """Return record → the shared records that support or oppose it."""
         statement = f"""SELECT s.record, s.target, s.relation FROM shared_stance AS s
             JOIN shared AS of ON of.record = s.record
-            WHERE s.target IN {LIST} AND of.state = 'shared' ORDER BY s.target, s.record"""  # noqa: S608 - literals
+            WHERE s.target IN {LIST} AND of.state = 'shared'
+        ORDER BY s.target, s.record"""  # noqa: S608 - literals
         stances: dict[str, list[Stance]] = {}
         for row in await self.select(statement, listed(records)):
             stance = Stance(*row)
@@ -486,7 +493,7 @@ class PoolRows(Store):
     async def acknowledge(self, member: str, seqs: Sequence[int]) -> list[str]:
         """Acknowledge a member's deliveries; return the record of each."""
         statement = f"""UPDATE inbox SET acked = 1
-            WHERE member = ? AND acked = 0 AND seq IN {NUMBERS} RETURNING record"""  # noqa: S608 - literals
+            WHERE member = ? AND acked = 0 AND seq IN {NUMBERS} RETURNING record"""  # noqa: S608
         numbers = listed(seqs)
         return await self.write(
             lambda db: [record for (record,) in db.execute(statement, (member, numbers))]

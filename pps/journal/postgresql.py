@@ -56,7 +56,8 @@ _READERS = 4
 _CONNECT_S = 10.0
 _STATEMENT_S = 300.0
 _LOGS_GRAPH = (
-    f"CASE WHEN EXISTS (SELECT 1 FROM meta WHERE key = '{meta.PUBLISHED_AT}') THEN 'on' ELSE '' END"  # noqa: S608
+    f"CASE WHEN EXISTS (SELECT 1 FROM meta WHERE key = '{meta.PUBLISHED_AT}') "  # noqa: S608
+    "THEN 'on' ELSE '' END"
 )
 _MIGRATION_LOCK = "hashtextextended('pps schema', 0)"
 _VACUUM_DUE = "vacuum_due"
@@ -578,7 +579,8 @@ async def _schema_version(connection: Session) -> int:
     existing = await connection.fetchval("SELECT to_regclass($1)", f"{SCHEMA}.schema_version")
     if existing is None:
         return 0
-    version = await connection.fetchval(f"SELECT max(version) FROM {SCHEMA}.schema_version")  # noqa: S608 - a constant
+    latest = f"SELECT max(version) FROM {SCHEMA}.schema_version"  # noqa: S608 - a constant
+    version = await connection.fetchval(latest)
     return int(version or 0)
 
 

@@ -40,7 +40,7 @@ def forget(db: Connection, facts: Sequence[str], turns: Sequence[str]) -> None:
     db.execute(
         f"""DELETE FROM fact_ties WHERE fact IN {LIST} OR holder IN {LIST} OR EXISTS (
             SELECT 1 FROM fact_ties AS broken WHERE broken.fact = fact_ties.fact
-            AND broken.holder = fact_ties.holder AND broken.needs IN {LIST})""",  # noqa: S608 - literals
+            AND broken.holder = fact_ties.holder AND broken.needs IN {LIST})""",  # noqa: S608
         (listed(facts), gone, gone),
     )
 
@@ -49,7 +49,8 @@ def _grouped(
     db: Connection, where: str, ids: Sequence[str]
 ) -> dict[str, dict[str, frozenset[str]]]:
     rows = db.execute(
-        f"SELECT fact, holder, needs FROM fact_ties WHERE {where} ORDER BY fact, holder, needs",  # noqa: S608 - literals
+        f"SELECT fact, holder, needs FROM fact_ties WHERE {where} "  # noqa: S608 - literals
+        "ORDER BY fact, holder, needs",
         (listed(ids),),
     )
     ties: dict[str, dict[str, frozenset[str]]] = {}

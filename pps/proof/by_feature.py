@@ -153,7 +153,8 @@ async def _attack(app: App, features: Sequence[Any]) -> _Findings:
                             )
             for feature in features:
                 await _attack_with(feature, mine, theirs, marks, findings)
-                if suite := _suite(feature):
+                suite = _suite(feature)
+                if suite:
                     attacks: OwnAttacks = import_target(suite)(app, mine.entity, theirs.entity)
                     await _attack_by_suite(feature, attacks, mine, theirs, marks, findings)
     finally:
@@ -246,7 +247,8 @@ async def _ask(memory: Memory, feature: Any, call: _Call, id_: str, mark: str) -
         answer = await operation.answer(memory, request)
     except PPSError as error:
         return CallOutcome(type(error).__name__, error.message)
-    except Exception as error:  # noqa: BLE001 - whatever else comes out is a finding, and the run goes on
+    # Every other error is a finding, and the run goes on.
+    except Exception as error:  # noqa: BLE001
         return CallOutcome(type(error).__name__, str(error))
     return CallOutcome("", f"{answer.data} {answer.text}")
 

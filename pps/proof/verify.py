@@ -30,7 +30,8 @@ from pps.proof.honest import Honest
 from pps.store.graph_tables import GraphTables
 
 _INJECTED = (
-    f"planted UNION SELECT id, group_id, text, number FROM feature_arena__{PLANTED_TABLE.name}"  # noqa: S608 - an attack
+    "planted UNION SELECT id, group_id, text, number "  # noqa: S608 - an attack
+    f"FROM feature_arena__{PLANTED_TABLE.name}"
 )
 Progress = Callable[[int, int], None]
 _WEIGHTS: Mapping[str, int] = {
@@ -47,8 +48,8 @@ _WEIGHTS: Mapping[str, int] = {
     "honest": 6,
 }
 KINDS = tuple(_WEIGHTS)
-"""Kinds of operation: six go through the client, two to the guard, one to what Graphiti asks, one to the rows of features' tables, one is honest work.
-"""
+"""Kinds of operation: six go through the client, two to the guard, one to what Graphiti asks, one
+to the rows of features' tables, one is honest work."""
 _LOOK_EVERY = 150
 _MOST_FINDINGS = 20
 
@@ -65,7 +66,10 @@ async def rows_differ(being: Being) -> str:
 
 async def _insert_of_another_group(being: Being, ids: Ids) -> object:
     """Write a row with another group past every method: the CHECK must refuse it."""
-    statement = f"INSERT INTO feature_arena__{PLANTED_TABLE.name} (id, group_id) VALUES (?, ?)"  # noqa: S608 - literals
+    statement = (
+        f"INSERT INTO feature_arena__{PLANTED_TABLE.name} "  # noqa: S608 - literals
+        "(id, group_id) VALUES (?, ?)"
+    )
     try:
         await being.journal.write(
             lambda db: db.execute(statement, (ids.row, "ent_" + "a" * 26)).rowcount
@@ -435,7 +439,8 @@ class _ProofRun:
             outcome.error = error
             if honest or not isinstance(error, (NotFound, InvalidRequest, IsolationError)):
                 self._find(self.broken, name, being, f"{type(error).__name__}: {error}")
-        except Exception as error:  # noqa: BLE001 - whatever else comes out is a finding, and the run goes on
+        # Every other error is a finding, and the run goes on.
+        except Exception as error:  # noqa: BLE001
             if not library:
                 self._find(self.broken, name, being, type(error).__name__)
             outcome.error = error
@@ -448,7 +453,8 @@ class _ProofRun:
     async def _look(self, being: Being, honest: Honest) -> None:
         for difference in await honest.differences(being):
             self._find(self.leaks, "look", being, difference)
-        if difference := await rows_differ(being):
+        difference = await rows_differ(being)
+        if difference:
             self._find(self.leaks, "look", being, difference)
         if self.progress:
             self.progress(self.done, self.wanted)

@@ -179,7 +179,8 @@ def read_librechat(source: Source) -> Iterator[Read]:
 
 def _librechat_conversation(entry: JSONEntry, where: str) -> Iterator[Read]:
     messages = _flattened(entry.entries("messagesTree", "messages"))
-    first = next((at for message in messages.values() if (at := message.moment("createdAt"))), None)
+    times = (message.moment("createdAt") for message in messages.values())
+    first = next((at for at in times if at), None)
     common = RememberOptions(
         source="librechat",
         session=short(entry.text("conversationId") or where),
@@ -286,7 +287,8 @@ class _CodexSession:
             yield from self._item(line, where)  # older rollouts have the items themselves
 
     def _begin(self, meta: JSONEntry) -> None:
-        if named := meta.text("id", "session_id"):
+        named = meta.text("id", "session_id")
+        if named:
             self._common["session"] = short(named)
         folders = tags([PurePath(meta.text("cwd")).name])
         marks = [f"project-{folder}" for folder in folders]
@@ -389,7 +391,8 @@ def read_gemini(source: Source) -> Iterator[Read]:
         if at:
             options["occurred_at"] = at
         yield from _gemini_message(message, options, where)
-    if summary := session.text("summary"):
+    summary = session.text("summary")
+    if summary:
         reference = f"summary:{content_hash(summary)[:16]}"
         options = common | RememberOptions(role="system", kind="summary", source_ref=reference)
         if at:
@@ -430,7 +433,8 @@ def _gemini_log(entry: JSONEntry, where: str) -> Iterator[Read]:
         session=short(entry.text("sessionId")),
         source_ref=f"log:{entry.get('messageId')}",
     )
-    if at := entry.moment("timestamp"):
+    at = entry.moment("timestamp")
+    if at:
         options["occurred_at"] = at
     yield from pieces(entry.text("message"), options, where)
 
@@ -477,7 +481,7 @@ def _conversation(messages: Sequence[StreamObject], session: str, source: Source
     for number, element in enumerate(messages):
         message = element.entry
         times = ("timestamp", "created_at", "createdAt", "time", "date")
-        at = next((when for name in times if (when := _epoch(message.get(name)))), at)
+        at = next(filter(None, (_epoch(message.get(name)) for name in times)), at)
         role = message.text("role").lower()
         text = _content_text(message.get("content") or message.get("parts") or "")
         if role == "tool":

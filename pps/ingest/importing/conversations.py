@@ -388,7 +388,8 @@ def read_whatsapp(source: Source) -> Iterator[Read]:
         return
     messages: list[_Message] = []
     for number, line in enumerate(lines, 1):
-        if head := _HEAD.match(line):
+        head = _HEAD.match(line)
+        if head:
             messages.append(_Message(head, number, [line[head.end() :]]))
         elif messages:
             messages[-1].lines.append(line)
@@ -453,7 +454,7 @@ def _order(heads: Sequence[re.Match[str]]) -> str:
         return "mdy"
     steps_back: dict[str, int] = {}
     for order in ("dmy", "mdy"):
-        moments = [moment for head in heads if (moment := _moment(head, order))]
+        moments = [moment for moment in (_moment(head, order) for head in heads) if moment]
         steps_back[order] = sum(later < earlier for earlier, later in itertools.pairwise(moments))
     if steps_back["dmy"] != steps_back["mdy"]:
         return min(steps_back, key=lambda order: steps_back[order])

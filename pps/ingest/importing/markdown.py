@@ -249,7 +249,7 @@ def note_turns(note: Note) -> Iterator[tuple[str, RememberOptions]]:
     # The front matter's lines are the text of a note that has nothing else.
     properties = "\n".join(line for line in parsed.others if line.strip())
     parts = passages(parsed.body) or passages(properties)
-    written_at = _written_at(parsed) or _date_of_name(stem)
+    written_at = _written_at(parsed, stem)
     note_tags = tags(parsed.tags)
     graph = _graph_of(parsed, is_basic_memory=is_basic_memory(note.text)) if parts else None
     # Part of an id, so it must be the same in every zone.
@@ -282,12 +282,6 @@ def note_turns(note: Note) -> Iterator[tuple[str, RememberOptions]]:
         )
 
 
-def _date_of_name(stem: str) -> datetime | None:
-    """Return the day with which a file's name begins."""
-    match = _DATED_NAME.match(stem)
-    return moment(f"{match[1]}-{match[3]}-{match[4]}", None) if match else None
-
-
 def _statements_of(graph: _NoteGraph) -> list[str]:
     """Return the values of a note's node and relations, so that a change of them changes the id."""
     node = graph.node
@@ -310,10 +304,15 @@ def _fields(parsed: AnchorText) -> dict[str, str]:
     return {match[1].lower(): match[2].strip().strip("\"'") for match in matches}
 
 
-def _written_at(parsed: AnchorText) -> datetime | None:
+def _written_at(parsed: AnchorText, stem: str) -> datetime | None:
+    """Return the time in a file's front matter, else the day with which its name begins."""
     fields = _fields(parsed)
-    times = (moment(fields.get(name, ""), None) for name in _DATES)
-    return next((time for time in times if time), None)
+    for name in _DATES:
+        time = moment(fields.get(name, ""), None)
+        if time:
+            return time
+    match = _DATED_NAME.match(stem)
+    return moment(f"{match[1]}-{match[3]}-{match[4]}", None) if match else None
 
 
 @dataclass(frozen=True, slots=True)

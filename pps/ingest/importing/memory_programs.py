@@ -345,8 +345,12 @@ def _mcp_entity(entity: JSONEntry, at: datetime, where: str) -> Iterator[Read]:
     if not name:
         yield Unreadable(where, "has no name")
         return
-    observations = [_observation(value) for value in entity.values("observations")]
-    observations = [observation for observation in observations if observation]
+    observations: list[str] = []
+    for value in entity.values("observations"):
+        # Forks of the server keep objects with their times.
+        words = string(value) or JSONEntry.of(value).text("content", "text", "observation")
+        if words.strip():
+            observations.append(words.strip())
     written_kind = entity.text("entityType", "type")
     node = NodeDraft(
         short(name, bounds.MAX_NAME),
@@ -365,11 +369,6 @@ def _mcp_entity(entity: JSONEntry, at: datetime, where: str) -> Iterator[Read]:
     for text in texts or [f"{name} ({written_kind})" if written_kind else name]:
         reference = f"observation:{content_hash(text)[:32]}"
         yield from pieces(text, {**common, "source_ref": reference}, where)
-
-
-def _observation(value: JSON) -> str:
-    """Return the words of an observation; forks of the server keep objects with their times."""
-    return (string(value) or JSONEntry.of(value).text("content", "text", "observation")).strip()
 
 
 def _mcp_relation(relation: JSONEntry, at: datetime, where: str) -> Iterator[Read]:
@@ -434,7 +433,11 @@ def _common_of_claude_mem(entry: JSONEntry) -> RememberOptions:
         session=short(session or entry.text("project") or "claude-mem"),
         tags=[f"project-{name}"[:64] for name in project],
     )
-    at = _milliseconds(entry.get("created_at_epoch")) or entry.moment("created_at")
+    epoch_ms = entry.get("created_at_epoch")
+    at = None
+    if isinstance(epoch_ms, (int, float)) and not isinstance(epoch_ms, bool):
+        at = moment(epoch_ms / 1000)
+    at = at or entry.moment("created_at")
     if at:
         options["occurred_at"] = at
     return options
@@ -492,12 +495,6 @@ def _listed(entry: JSONEntry, name: str) -> list[str]:
         values = JSONEntry.loaded(f'{{"list": {written}}}').values("list") or [written]
     texts = [string(value).strip() for value in values]
     return [text for text in texts if text]
-
-
-def _milliseconds(value: JSON) -> datetime | None:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return None
-    return moment(value / 1000)
 
 
 # mcp-memory-service
