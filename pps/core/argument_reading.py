@@ -62,8 +62,8 @@ class _Reading:
             return value
         if isinstance(value, str):
             return self._read_text(value, shape, path)
-        if isinstance(value, Mapping):
-            return self._read_mapping(cast("Mapping[str, JSON]", value), shape, path)
+        if isinstance(value, Mapping) and "object" in shape.types:
+            return self.read_object(cast("Mapping[str, JSON]", value), shape, path)
         if isinstance(value, list):
             return self._read_list(value, shape, path)
         if value is None or isinstance(value, bool):
@@ -83,11 +83,6 @@ class _Reading:
                 raise InvalidRequest(place, "is given twice")
             members[name] = self.read(inner, own, place)
         return members
-
-    def _read_mapping(self, value: Mapping[str, JSON], shape: Shape, path: str) -> JSON:
-        if "object" in shape.types:
-            return self.read_object(value, shape, path)
-        return self._in_list(cast("JSON", value), shape, path)
 
     def _read_list(self, value: list[JSON], shape: Shape, path: str) -> JSON:
         if "array" not in shape.types:

@@ -9,7 +9,7 @@ takes about a millisecond; seasons, weekends, parts of a month and stretches are
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from functools import cache
@@ -424,10 +424,13 @@ def phrases(text: str) -> list[Phrase]:
     lowered = text[:LONGEST].lower()
     if not _has_cue(lowered):
         return []
+    matches = [
+        Phrase(hit.group(), hit.start(), hit.end(), kind, language)
+        for kind, language, pattern in _patterns()
+        for hit in pattern.finditer(lowered)
+    ]
     phrases: list[Phrase] = []
-    for match in sorted(
-        _matches(lowered), key=lambda phrase: (phrase.start - phrase.end, phrase.start)
-    ):
+    for match in sorted(matches, key=lambda phrase: (phrase.start - phrase.end, phrase.start)):
         if all(match.end <= other.start or match.start >= other.end for other in phrases):
             phrases.append(match)
     return sorted(phrases, key=lambda phrase: phrase.start)
@@ -438,12 +441,6 @@ def _has_cue(lowered: str) -> bool:
     if any(word in cues or word[0].isdigit() for word in _WORD.findall(lowered)):
         return True
     return not lowered.isascii() and _DENSE_SIGN.search(lowered) is not None
-
-
-def _matches(lowered: str) -> Iterator[Phrase]:
-    for kind, language, pattern in _patterns():
-        for hit in pattern.finditer(lowered):
-            yield Phrase(hit.group(), hit.start(), hit.end(), kind, language)
 
 
 @cache

@@ -202,16 +202,16 @@ def _decide(prompt: str) -> PromptKind:
         return "idle"
     if "instruction" in statements_of(prompt):
         return "instruction"
-    last = _last_sentence(prompt)
     if _has("advice_outright", prompt):
         return "advice"
     if _has("task", prompt):
         return "task"
     if _has("advice", prompt):
         return "advice"
-    if is_question(last) or any(
-        _has("asks", sentence.strip()) for sentence in sentences_of(prompt)
-    ):
+    sentences = [sentence for sentence in sentences_of(prompt) if sentence.strip()]
+    if sentences and is_question(sentences[-1]):
+        return "question"
+    if any(_has("asks", sentence.strip()) for sentence in sentences):
         return "question"
     return "statement"
 
@@ -231,11 +231,6 @@ def _is_idle_clause(clause: str) -> bool:
         return True
     words = _WORD.findall(without_small_talk(bare))
     return all(is_small_talk(word) or word.lower() in _FUNCTION_WORDS for word in words)
-
-
-def _last_sentence(text: str) -> str:
-    sentences = [sentence for sentence in sentences_of(text) if sentence.strip()]
-    return sentences[-1] if sentences else ""
 
 
 def _plain(text: str) -> str:

@@ -207,10 +207,10 @@ class VectorIndex:
         for keys, matrix in self._rows.pages(collection, owners):
             for (owner, part), row in zip(keys, matrix, strict=True):
                 vectors_by_owner.setdefault(owner, {})[part] = row
-        return {
-            owner: np.stack([rows[part] for part in sorted(rows)])
-            for owner, rows in vectors_by_owner.items()
-        }
+        matrices: dict[str, Matrix] = {}
+        for owner, rows in vectors_by_owner.items():
+            matrices[owner] = np.stack([rows[part] for part in sorted(rows)])
+        return matrices
 
     def owners(self, collection: str) -> set[str]:
         """Return the owners with a vector in the collection."""

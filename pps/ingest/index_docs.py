@@ -260,10 +260,11 @@ class EpisodeDocs:
         sentences = {
             fact.uuid: fact.text for fact in facts if fact.kind == "fact" and not taken_back(fact)
         }
-        return {
-            turn: tuple(sentences[fact] for fact in facts_of_turn if fact in sentences)
-            for turn, facts_of_turn in ids.items()
-        }
+        sentences_of_turns: dict[str, tuple[str, ...]] = {}
+        for turn, facts_of_turn in ids.items():
+            stated = [sentences[fact] for fact in facts_of_turn if fact in sentences]
+            sentences_of_turns[turn] = tuple(stated)
+        return sentences_of_turns
 
     async def _embed(
         self, vectors: PassageVectors, windows: Sequence[Window]

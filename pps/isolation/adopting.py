@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from datetime import datetime
-from typing import Final, TypeAlias
+from functools import partial
+from typing import Final
 
 from graphiti_core.driver.driver import GraphDriver
 
@@ -29,7 +30,6 @@ from pps.store.sql_graph import (
 )
 from pps.store.sql_session import SqlSession
 
-Writing: TypeAlias = Callable[[SqlSession], None]
 _PAGE: Final = 1_000
 
 
@@ -110,11 +110,11 @@ async def adopt_group(
     reader = GroupReader(bind(entity, opened, indexes, Models(), counters))
     await tables.write(clear, secure=True)
     async for nodes in reader.nodes():
-        await tables.write(_putting_nodes(nodes))
+        await tables.write(partial(put_nodes, nodes=nodes))
     async for facts in reader.facts():
-        await tables.write(_putting_facts(facts))
+        await tables.write(partial(put_facts, facts=facts))
     async for episodes, mentions in reader.episodes():
-        await tables.write(_putting_episodes(episodes, mentions))
+        await tables.write(partial(_put_episodes, episodes=episodes, mentions=mentions))
     copy = SqlGraphStore(tables)
     counts_there = await reader.store.counts()
     counts_here = await copy.counts()
@@ -133,19 +133,10 @@ async def adopt_group(
         )
 
 
-def _putting_nodes(nodes: Sequence[StoredNode]) -> Writing:
-    return lambda session: put_nodes(session, nodes)
-
-
-def _putting_facts(facts: Sequence[StoredFact]) -> Writing:
-    return lambda session: put_facts(session, facts)
-
-
-def _putting_episodes(
-    episodes: Sequence[StoredEpisode], mentions: Sequence[tuple[str, str, str, datetime]]
-) -> Writing:
-    def put(session: SqlSession) -> None:
-        put_episodes(session, episodes)
-        put_mentions(session, mentions)
-
-    return put
+def _put_episodes(
+    session: SqlSession,
+    episodes: Sequence[StoredEpisode],
+    mentions: Sequence[tuple[str, str, str, datetime]],
+) -> None:
+    put_episodes(session, episodes)
+    put_mentions(session, mentions)

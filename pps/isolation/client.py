@@ -438,11 +438,12 @@ class IsolatedGraphitiClient:
                     previous_episode_uuids=context[-RELEVANT_SCHEMA_LIMIT:],
                 )
         inside.lock.own_groups(item.group_id for item in (*made.nodes, *made.edges, made.episode))
+        guard = inside.guard
         return GraphitiChanges(
             nodes=tuple(dict.fromkeys(node.uuid for node in made.nodes)),
             facts=tuple(dict.fromkeys(edge.uuid for edge in made.edges)),
             episodes=(made.episode.uuid,),
-            before=self._facts_before(),
+            before=dict(guard.replaced_facts) if isinstance(guard, SqlDriver) else {},
         )
 
     async def _by_id(
@@ -457,11 +458,6 @@ class IsolatedGraphitiClient:
         if strict:
             self._inside.lock.all_answered(len(items), len(unique_ids))
         return items
-
-    def _facts_before(self) -> dict[str, Fact]:
-        """Return the facts that Graphiti has just changed, as they were before."""
-        guard = self._inside.guard
-        return dict(guard.replaced_facts) if isinstance(guard, SqlDriver) else {}
 
     def _need_models(self) -> None:
         if self._inside.models.extractor is None:

@@ -180,7 +180,9 @@ class _Walk:
         elif isinstance(value, (list, tuple, AbstractSet)):
             self._items(key, cast("list[object]", value), depth, flattened)
         elif hasattr(value, "dtype"):
-            self._array(key, value, depth, flattened)
+            array = cast(Any, value)
+            if array.dtype.kind not in _NUMERIC_KINDS:
+                self.value(key, array.tolist(), depth + 1, flattened=flattened)
         elif not self._own and (
             hasattr(value, "__iter__") or isinstance(value, (bytes, uuid.UUID))
         ):
@@ -203,11 +205,6 @@ class _Walk:
             if type(item) is not float:
                 self.value(key, item, depth + 1, flattened=flattened)
 
-    def _array(self, key: str, value: object, depth: int, flattened: bool) -> None:
-        array = cast(Any, value)
-        if array.dtype.kind not in _NUMERIC_KINDS:
-            self.value(key, array.tolist(), depth + 1, flattened=flattened)
-
     def _groups(self, value: object) -> None:
         groups = _as_list(value)
         if not groups or not all(same_group(item, self._group) for item in groups):
@@ -223,14 +220,10 @@ class _Walk:
             return  # the statement binds the group, so its ids need no look-up
         if is_uuid(text):
             self._named.ids.add(text)
-        elif _names_ids(key) or _is_loose_uuid(text):
+        elif key in ID_KEYS or key.endswith(("uuid", "uuids")) or _is_loose_uuid(text):
             raise RefusedValue(
                 "id", "something that is not a canonical UUID stood where an id belongs"
             )
-
-
-def _names_ids(key: str) -> bool:
-    return key in ID_KEYS or key.endswith(("uuid", "uuids"))
 
 
 def _is_loose_uuid(text: str) -> bool:

@@ -289,15 +289,15 @@ def _as_properties(attributes: Mapping[str, JSON]) -> _Row:
 def _fact_columns(facts: Sequence[Fact], vectors: Mapping[str, Vector]) -> dict[str, Any]:
     """Return new facts as the columns that ``CREATE_FACTS`` takes."""
     times = [mapping.fact_times(fact) for fact in facts]
+    time_columns: dict[str, str] = {}
+    for name in mapping.FACT_TIMES:
+        time_columns[name] = mapping.joined([_text(of_fact[name]) for of_fact in times])
     return {
         "ids": mapping.joined([fact.uuid for fact in facts]),
         "subjects": mapping.joined([fact.subject for fact in facts]),
         "objects": mapping.joined([fact.object for fact in facts]),
         "episodes": mapping.joined([" ".join(fact.episodes) for fact in facts]),
-        **{
-            name: mapping.joined([_text(times_of_fact[name]) for times_of_fact in times])
-            for name in mapping.FACT_TIMES
-        },
+        **time_columns,
         "names": [fact.relation for fact in facts],
         "facts": [fact.text for fact in facts],
         "pps": [mapping.fact_pps(fact, None) for fact in facts],

@@ -784,15 +784,12 @@ class PostgresReaders(Readers):
         return await self._read(work)  # a round trip to the server: always in a thread
 
     async def _mark(self) -> int:
-        return await self._read(_commits)
+        counted = "SELECT value FROM counter WHERE name = 'commits'"
+        row = await self._read(lambda db: db.execute(counted).fetchone())
+        return 0 if row is None else row[0]
 
     def close(self) -> None:
         self._closed = True
-
-
-def _commits(db: Connection) -> int:
-    row = db.execute("SELECT value FROM counter WHERE name = 'commits'").fetchone()
-    return 0 if row is None else row[0]
 
 
 def _clear_vacuum_due(db: Connection) -> None:

@@ -27,14 +27,10 @@ class TurnListeners:
 
     def __init__(self) -> None:
         self.tellers: tuple[TellListener, ...] = ()
-        self.wake: Callable[[], None] = _wake_nobody
+        self.wake: Callable[[], None] = lambda: None
         self.erased = False
 
     def tell(self, db: Connection, turn: Turn) -> None:
         """Call every listener with a turn that this transaction stores."""
         for teller in self.tellers:
             self.erased = teller(db, turn) or self.erased
-
-
-def _wake_nobody() -> None:
-    pass

@@ -301,11 +301,11 @@ def around_many(connection: Connection, uuids: Sequence[str], n: int) -> dict[st
     places = {uuid: _places(connection, session, seq, n) for uuid, session, seq in middles}
     wanted = listed(sorted(set[int]().union(*places.values())))
     turns = {turn.seq: turn for turn in _select(connection, f"WHERE seq IN {NUMBERS}", (wanted,))}
-    return {
-        uuid: [turns[seq] for seq in places[uuid]]
-        for uuid in dict.fromkeys(uuids)
-        if uuid in places
-    }
+    around: dict[str, list[Turn]] = {}
+    for uuid in uuids:
+        if uuid in places:
+            around[uuid] = [turns[seq] for seq in places[uuid]]
+    return around
 
 
 def near(connection: Connection, uuids: Sequence[str], n: int) -> list[str]:

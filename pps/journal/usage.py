@@ -205,10 +205,6 @@ def forget(connection: Connection, ids: Sequence[str]) -> None:
     connection.execute(statement, (listed(ids), listed(ids)))
 
 
-def _as_it_is(session: str) -> str:
-    return session
-
-
 @contextmanager
 def _only_logged() -> Generator[None]:
     """Log StoreUnavailable instead of raising it."""
@@ -226,7 +222,7 @@ class Given(Store):
             sets it.
     """
 
-    clean: Callable[[str], str] = staticmethod(_as_it_is)
+    clean: Callable[[str], str] = str
     injected = reads(injected)
     forget = writes(forget)
     _packs = reads(packs_given)

@@ -224,7 +224,7 @@ class BertEmbedder(WindowedEmbedder):
         tokenizer = wordpiece()
         ids = [tokenizer.encode(text).ids[:WINDOW_TOKENS] for text in texts]
         rows = np.empty((len(texts), self.fingerprint.dimension), dtype=np.float32)
-        batches = list(_batches([len(each) for each in ids], self._bert.batch_tokens))
+        batches = list(_batches([len(tokens) for tokens in ids], self._bert.batch_tokens))
         work = [[ids[at] for at in batch] for batch in batches]
         for batch, made in zip(batches, self._side_by_side(work), strict=True):
             rows[batch] = made

@@ -144,13 +144,9 @@ class Being:
         return stable_id(self.entity.group, "arena", noun, str(self.made))
 
 
-def _unchanged(text: str) -> str:
-    return text
-
-
 def tables_of(being: Being) -> FeatureTables:
     """Return an entity's tables of the arena's feature."""
-    return being.journal.feature_tables(ARENA_FEATURE, lambda: _unchanged)
+    return being.journal.feature_tables(ARENA_FEATURE, lambda: str)
 
 
 class Arena:

@@ -147,12 +147,13 @@ class Honest:
             "facts": being.facts,
             "episodes": being.episodes,
         }
-        differences = [
-            f"{kind}: holds {len(items)}, should hold {len(expected[kind])}, and they are not the "
-            "same"
-            for kind, items in held.items()
-            if {item.uuid: item for item in items} != expected[kind]
-        ]
+        differences: list[str] = []
+        for kind, items in held.items():
+            if {item.uuid: item for item in items} != expected[kind]:
+                differences.append(
+                    f"{kind}: holds {len(items)}, should hold {len(expected[kind])}, "
+                    "and they are not the same"
+                )
         turns = {turn.uuid for turn in await being.journal.scan(0, 10_000)}
         if not turns.issuperset(being.turns[-5_000:]):
             differences.append("journal: a turn is missing")

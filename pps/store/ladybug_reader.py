@@ -150,7 +150,12 @@ class LadybugGraph:
             for row in rows:
                 if row["uuid"] in ends:
                     row["source_node_uuid"], row["target_node_uuid"] = ends[row["uuid"]]
-            facts = [_stored_fact(row) for row in rows]
+            facts = [
+                StoredFact(
+                    fact_of(row), foreign_attributes(row["attributes"]), row["reference_time"]
+                )
+                for row in rows
+            ]
             yield OldPage("facts", total, facts=facts)
 
     def _episode_pages(self) -> Iterator[OldPage]:
@@ -332,10 +337,6 @@ def _stored_node(row: _Row) -> StoredNode:
     graphiti = foreign_attributes(row["attributes"])
     labels = tuple(str(label) for label in row["labels"] or ())
     return StoredNode(node, labels, graphiti) if labels else StoredNode.of(node, graphiti)
-
-
-def _stored_fact(row: _Row) -> StoredFact:
-    return StoredFact(fact_of(row), foreign_attributes(row["attributes"]), row["reference_time"])
 
 
 def _saga(row: _Row) -> GraphitiSaga:

@@ -454,7 +454,7 @@ def _order(heads: Sequence[re.Match[str]]) -> str:
         return "mdy"
     steps_back: dict[str, int] = {}
     for order in ("dmy", "mdy"):
-        moments = [moment for moment in (_moment(head, order) for head in heads) if moment]
+        moments = filter(None, (_moment(head, order) for head in heads))
         steps_back[order] = sum(later < earlier for earlier, later in itertools.pairwise(moments))
     if steps_back["dmy"] != steps_back["mdy"]:
         return min(steps_back, key=lambda order: steps_back[order])
