@@ -1,4 +1,7 @@
-"""Reading packs of kinds from TOML, with every mistake and its line."""
+"""Reading packs of kinds from TOML, with every mistake and its line.
+
+Each table of a pack's file is validated by a model of its own.
+"""
 
 from __future__ import annotations
 
@@ -6,11 +9,10 @@ import re
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeVar, cast
+from typing import Annotated, Any, TypeVar, cast
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from pps.config import pack_shapes as shapes
 from pps.config.border import problems
 from pps.config.toml_lines import TomlLines
 from pps.core.kinds import (
@@ -24,12 +26,111 @@ from pps.core.kinds import (
     KindSpec,
     LayerSpec,
     Lifecycle,
+    Load,
+    Priority,
     RelationSpec,
     ToolSpec,
+    TurnRole,
 )
 from pps.core.text import nearest_name
 from pps.core.user_files import NestedTooDeeply, parse_toml
 from pps.core.values import RESERVED_KINDS
+
+Tree = dict[str, object]
+
+
+class Part(BaseModel):
+    """A table of the file; unknown keys are mistakes."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+class Head(Part):
+    """The file's own keys."""
+
+    name: str
+    version: int = Field(ge=1, le=1_000_000)
+    open: bool = False
+    reserved: list[str] = []
+    about: str = Field(default="", max_length=500)
+    layers: Tree = {}
+    kinds: Tree = {}
+    lifecycles: Tree = {}
+    relations: Tree = {}
+    authority: Tree = {}
+    tools: Tree = {}
+
+
+class Layer(Part):
+    """A layer."""
+
+    load: Load = "on_demand"
+    budget_tokens: int = Field(default=0, ge=0, le=1_000_000)
+
+
+class Kind(Part):
+    """A kind."""
+
+    layer: str = ""
+    about: str = Field(default="", max_length=500)
+    embed: list[str] = []
+    priority: Priority = "P2"
+    describe: bool = False
+    lifecycle: str = ""
+    fields: Tree = {}
+    sources: list[Annotated[str, Field(min_length=1, max_length=200)]] = []
+    role: TurnRole = "user"
+
+
+class FieldTable(Part):
+    """A field of a kind, or a property of a relation."""
+
+    type: FieldType | None = None
+    of: FieldTable | None = None
+    enum: list[Annotated[str, Field(min_length=1, max_length=200)]] = Field(
+        default=[], max_length=200
+    )
+    kind: str = ""
+    required: bool = False
+    min: float | None = None
+    max: float | None = None
+    index: bool = False
+    about: str = Field(default="", max_length=500)
+    embed: bool = True
+
+
+class LifecyclePart(Part):
+    """A life cycle."""
+
+    field: str = "state"
+    start: str
+    moves: dict[str, list[str]]
+    others: list[Annotated[list[str], Field(min_length=2, max_length=2)]] = []
+
+
+class RelationPart(Part):
+    """A relation of some pairs of kinds."""
+
+    pairs: list[Annotated[list[str], Field(min_length=2, max_length=2)]] = Field(min_length=1)
+    fields: Tree = {}
+
+
+class AuthorityPart(Part):
+    """What an actor may write."""
+
+    write: list[str]
+    deny: list[str] = []
+
+
+class Tool(Part):
+    """A tool of the pack's own name."""
+
+    operation: str = Field(min_length=1)
+    fixed: dict[str, Any] = {}
+    defaults: dict[str, Any] = {}
+    about: str = Field(default="", max_length=500)
+    without: list[str] = []
+
 
 MAX_BYTES = 1_000_000
 MAX_MISTAKES = 200
@@ -41,9 +142,8 @@ _LABEL = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
 _TOOL = re.compile(r"[A-Za-z][A-Za-z0-9_.]{0,63}")
 _OF_EDGES = ("id", "type", "source", "target")
 
-_Model = TypeVar("_Model", bound=shapes.Part)
+_Model = TypeVar("_Model", bound=Part)
 _Path = tuple[str, ...]
-_Tree = shapes.Tree
 Operations = Mapping[str, Collection[str]]
 """Name of an operation → names of its arguments."""
 
@@ -97,7 +197,7 @@ def read_pack(
 class _PackFile:
     """A file that is read: each part by itself, so that a mistake does not hide others."""
 
-    def __init__(self, tree: _Tree, lines: TomlLines, operations: Operations | None) -> None:
+    def __init__(self, tree: Tree, lines: TomlLines, operations: Operations | None) -> None:
         self.mistakes: list[Mistake] = []
         self.count = 0
         self._tree = tree
@@ -108,7 +208,7 @@ class _PackFile:
         self._known = {key: [*_table(tree.get(key))] for key in ("layers", "kinds", "lifecycles")}
 
     def pack(self, name: str) -> KindPack | None:
-        head = self._model(shapes.Head, self._tree, ())
+        head = self._model(Head, self._tree, ())
         text = str(self._tree.get("name", ""))
         if "name" in self._tree and not _NAME.fullmatch(text):
             self._say(
@@ -201,7 +301,7 @@ class _PackFile:
     def _layer(self, name: str, tree: object) -> LayerSpec:
         path = ("layers", name)
         self._check_name(_SNAKE, name, path)
-        model = self._model(shapes.Layer, tree, path)
+        model = self._model(Layer, tree, path)
         return LayerSpec(name, model.load, model.budget_tokens) if model else LayerSpec(name)
 
     def _check_name(self, pattern: re.Pattern[str], name: str, path: _Path) -> None:
@@ -217,7 +317,7 @@ class _PackFile:
         self._check_name(_LABEL if self._open else _KIND, kind.name, path)
         if kind.name in RESERVED_KINDS or kind.name == PLAIN_KIND:
             self._say(path, "the name is reserved, choose another")
-        model = self._model(shapes.Kind, tree, path)
+        model = self._model(Kind, tree, path)
         lifecycle = lifecycles.get(model.lifecycle) if model else None
         fields = self._fields(
             _table(_table(tree).get("fields")),
@@ -256,7 +356,7 @@ class _PackFile:
             model.role,
         )
 
-    def _sources(self, model: shapes.Kind, path: _Path) -> tuple[str, ...]:
+    def _sources(self, model: Kind, path: _Path) -> tuple[str, ...]:
         """Return the sources whose titled texts become records of a kind, in lower case."""
         for key in ("sources", "role"):
             if key in model.model_fields_set and not self._open:
@@ -269,7 +369,7 @@ class _PackFile:
         return tuple(sources)
 
     def _fields(
-        self, tree: _Tree, path: _Path, taken: Sequence[str], state: str = ""
+        self, tree: Tree, path: _Path, taken: Sequence[str], state: str = ""
     ) -> dict[str, FieldSpec]:
         specs: dict[str, FieldSpec] = {}
         for name, table in tree.items():
@@ -279,13 +379,13 @@ class _PackFile:
                 self._say(where, "every record has it already, choose another name")
             if name == state:
                 self._say(where, "is where its life cycle keeps the state, choose another name")
-            model = self._model(shapes.FieldTable, table, where)
+            model = self._model(FieldTable, table, where)
             if model is not None:
                 specs[name] = self._field(name, model, where)
         return specs
 
     def _field(
-        self, name: str, field_table: shapes.FieldTable, path: _Path, within: str = ""
+        self, name: str, field_table: FieldTable, path: _Path, within: str = ""
     ) -> FieldSpec:
         kind: FieldType = field_table.type or (
             "enum" if "enum" in field_table.model_fields_set else "text"
@@ -344,7 +444,7 @@ class _PackFile:
     def _lifecycle(self, name: str, tree: object) -> Lifecycle | None:
         path = ("lifecycles", name)
         self._check_name(_SNAKE, name, path)
-        model = self._model(shapes.LifecyclePart, tree, path)
+        model = self._model(LifecyclePart, tree, path)
         if model is None:
             return None
         moves = {state: tuple(to) for state, to in model.moves.items()}
@@ -379,7 +479,7 @@ class _PackFile:
             for number, tree in enumerate(cast("list[object]", tables)):
                 path = ("relations", name, str(number))
                 fields = self._fields(_table(_table(tree).get("fields")), path, _OF_EDGES)
-                relation = self._model(shapes.RelationPart, tree, path)
+                relation = self._model(RelationPart, tree, path)
                 for source, target in self._pairs(relation.pairs if relation else [], path):
                     if (name, source, target) in specs:
                         self._say((*path, "pairs"), f"{source} → {target} is there twice", source)
@@ -397,7 +497,7 @@ class _PackFile:
 
     def _authority(self, actor: str, tree: object) -> Authority:
         path = ("authority", actor)
-        model = self._model(shapes.AuthorityPart, tree, path)
+        model = self._model(AuthorityPart, tree, path)
         if model is None:
             return Authority(actor, ())
         for name in model.write:
@@ -418,7 +518,7 @@ class _PackFile:
                 self._say(path, "another tool has the same name with '_' for '.'")
             if name.replace(".", "_") in self._operations:
                 self._say(path, "an operation has this name, choose another")
-            tool = self._model(shapes.Tool, tree, path)
+            tool = self._model(Tool, tree, path)
             if tool is not None:
                 if self._operations:
                     self._call(tool, path)
@@ -427,7 +527,7 @@ class _PackFile:
                 )
         return tuple(specs.values())
 
-    def _call(self, tool: shapes.Tool, path: _Path) -> None:
+    def _call(self, tool: Tool, path: _Path) -> None:
         """Report an unknown operation of a tool, or unknown arguments for it."""
         checks = [(("operation",), tool.operation, self._operations, "is no operation")]
         known = self._operations.get(tool.operation)
@@ -444,5 +544,5 @@ class _PackFile:
                 )
 
 
-def _table(value: object) -> _Tree:
-    return cast("_Tree", value) if isinstance(value, dict) else {}
+def _table(value: object) -> Tree:
+    return cast("Tree", value) if isinstance(value, dict) else {}

@@ -19,7 +19,7 @@ from typing import TypeAlias, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from pps.index.chroma_collection import Scored, VectorHit, best_owners
+from pps.index.chroma import Scored, VectorHit, best_owners
 from pps.index.vector_rows import RowKey
 from pps.models.protocols import Matrix, Vector
 

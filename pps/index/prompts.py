@@ -1,8 +1,14 @@
-"""Classifies prompts, and tells turns that only ask: pure functions over text.
+"""Classifies prompts, turns that only ask, and what a person says of themselves.
 
 The kind of a prompt decides whether a memory answers at all (an idle prompt gets nothing), and what
 it searches for (advice searches for likes and restrictions of the person). The cues are data:
 ``config/prompts.toml``.
+
+Statements of a turn about its speaker are preferences (constraints and health too: what somebody
+likes, avoids or may not have), instructions, identity and duties. Their cues are
+``config/statements.toml``. They are looked for sentence by sentence, and never in a sentence that
+asks. What is found is kept with a turn as perspective data, so that a context pack looks it up
+without reading any text.
 """
 
 from __future__ import annotations
@@ -12,11 +18,43 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Literal, TypeAlias, cast
+from typing import Literal, TypeAlias, cast, get_args
 
 from pps.config.packaged import shipped
 from pps.core.text import fold, is_question, sentences_of
-from pps.index.personal import Statement, statements_of
+
+Statement: TypeAlias = Literal["preference", "instruction", "identity", "todo"]
+STATEMENTS: tuple[Statement, ...] = get_args(Statement)
+_STATEMENT_CHARS = 4_000
+"""Characters of a turn that are read: a pasted document says nothing about the speaker."""
+_LONGEST_SENTENCE = 400
+
+
+@lru_cache(maxsize=2_048)
+def statements_of(text: str) -> frozenset[Statement]:
+    """Return which kinds of statement a person's words hold; empty for most texts.
+
+    Args:
+        text: The words alone, without the speaker's name.
+    """
+    sentences = [
+        sentence.strip().replace("’", "'")
+        for sentence in sentences_of(text[:_STATEMENT_CHARS])
+        if len(sentence) <= _LONGEST_SENTENCE and not is_question(sentence)
+    ]
+    return frozenset(
+        kind
+        for kind in STATEMENTS
+        if any(_cues(kind).search(sentence) for sentence in sentences if sentence)
+    )
+
+
+@lru_cache(maxsize=len(STATEMENTS))
+def _cues(kind: Statement) -> re.Pattern[str]:
+    languages = tomllib.loads(shipped("config/statements.toml").read_text("utf-8"))
+    patterns = [pattern for cues in languages.values() for pattern in cues[kind]]
+    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE)
+
 
 PromptKind: TypeAlias = Literal["idle", "task", "advice", "question", "instruction", "statement"]
 """``idle`` is small talk; ``task`` is code or common knowledge; ``advice`` asks for a product, a

@@ -26,8 +26,7 @@ import numpy as np
 from pps.config import VectorSettings
 from pps.core.errors import ConfigError, InvalidRequest, IsolationError, PPSError, StoreError
 from pps.core.footprint import cores
-from pps.index.chroma import Number, chroma_errors
-from pps.index.chroma_collection import SLICE, ChromaCollection, VectorHit, listing
+from pps.index.chroma import SLICE, ChromaCollection, Number, VectorHit, chroma_errors, listing
 from pps.index.collections import COLLECTIONS, check_collection
 from pps.index.flat_index import FlatIndex
 from pps.index.vector_rows import RowKey, RowStore, VectorRow, moved, whole

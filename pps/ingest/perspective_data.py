@@ -10,8 +10,7 @@ import numpy as np
 
 from pps.core.errors import PPSError
 from pps.core.values import Fact, ItemKind, Node, Turn, words_of
-from pps.index.personal import statements_of
-from pps.index.prompts import ASKS, only_asks
+from pps.index.prompts import ASKS, only_asks, statements_of
 from pps.index.signs import causal_pairs, hashed, identifiers, letters
 from pps.ingest.passage_vectors import PassageVectors
 from pps.isolation.client import IsolatedGraphitiClient

@@ -34,9 +34,8 @@ from pps.isolation.store_neo4j import Neo4jStore
 from pps.journal.change_log import LogEntry
 from pps.journal.entries import Change
 from pps.journal.meta import PUBLISHED_AT
-from pps.store.graph_log import log_graph_rows
 from pps.store.graph_rows import StoredEpisode, StoredFact, StoredNode
-from pps.store.graph_tables import GraphTables
+from pps.store.graph_tables import GraphTables, log_graph_rows
 from pps.store.sql_graph import SqlGraphStore
 
 Connect: TypeAlias = Callable[[], Awaitable[GraphDriver]]

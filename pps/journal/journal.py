@@ -44,7 +44,7 @@ from pps.journal.record_rows import RecordStore
 from pps.journal.store import Readers, SqliteReaders, Store, looks_up, reads, writes
 from pps.journal.tie_rows import FactTies
 from pps.journal.topic_rows import TopicRows
-from pps.journal.turn_listeners import TurnListeners
+from pps.journal.turns import TurnListeners
 from pps.journal.usage import Given, Spending
 from pps.journal.versions import Versions
 from pps.journal.writer import SqliteWriter, Writer

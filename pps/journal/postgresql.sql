@@ -702,7 +702,7 @@ CREATE TABLE change_log (
 );
 
 -- version 2
--- Entries of the change log for each row of the graph that is written, as `pps/store/graph_log.py` has them in a file: in
+-- Entries of the change log for each row of the graph that is written, as `pps/store/graph_tables.py` has them in a file: in
 -- transactions of a memory whose graph is published (`pps.logs_graph`, which who begins to write sets) and in no other.
 CREATE FUNCTION log_graph_row(changed text, of_kind text)
     RETURNS void LANGUAGE sql VOLATILE

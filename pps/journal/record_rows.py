@@ -42,7 +42,7 @@ from pps.journal.record_queries import (
     select_titled,
 )
 from pps.journal.store import Readers
-from pps.journal.turn_listeners import TurnListeners
+from pps.journal.turns import TurnListeners
 from pps.journal.versions import ChangeType, Rework
 from pps.journal.writer import Writer
 

@@ -1,10 +1,13 @@
-"""Turns: checking, deduplicating, storing, reading and forgetting what was said."""
+"""Turns: checking, deduplicating, storing, reading and forgetting what was said.
+
+Listeners of features run in the transaction that saves a turn.
+"""
 
 from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
@@ -434,3 +437,31 @@ def _check_short_fields(draft: TurnDraft) -> None:
         least, most = _BOUNDS[name]
         if not least <= len(value) <= most or not is_text(value):
             raise InvalidRequest(name, f"must be {least} to {most} characters of valid Unicode")
+
+
+TellListener: TypeAlias = Callable[[Connection, Turn], bool]
+"""Called with the transaction and its new turn; returns whether it erased text.
+
+An exception undoes the transaction.
+"""
+
+
+class TurnListeners:
+    """The listeners of one memory; set by the code that opens it.
+
+    Attributes:
+        tellers: Listeners, called in order in the writer's thread.
+        wake: Called after turns were stored, to wake followers; they read what is new from their
+            positions.
+        erased: Whether a listener erased text that must be overwritten on disk.
+    """
+
+    def __init__(self) -> None:
+        self.tellers: tuple[TellListener, ...] = ()
+        self.wake: Callable[[], None] = lambda: None
+        self.erased = False
+
+    def tell(self, db: Connection, turn: Turn) -> None:
+        """Call every listener with a turn that this transaction stores."""
+        for teller in self.tellers:
+            self.erased = teller(db, turn) or self.erased

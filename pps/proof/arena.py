@@ -1,4 +1,7 @@
-"""Throw-away entities with equal names and facts, planted marks, and their expected content."""
+"""Throw-away entities with equal names and facts, their expected content, and who sees a leak.
+
+Marks are planted in each entity, and every id that it owns is known.
+"""
 
 from __future__ import annotations
 
@@ -7,12 +10,13 @@ import logging
 import random
 import re
 import secrets
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields, is_dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias, cast
 
 from graphiti_core.edges import CommunityEdge, HasEpisodeEdge
 from graphiti_core.nodes import CommunityNode, SagaNode
@@ -25,12 +29,81 @@ from pps.isolation.binding import Inside, Models
 from pps.isolation.client import EntityDriver, IsolatedGraphitiClient, bound_driver
 from pps.isolation.counters import IsolationCounters
 from pps.isolation.guard import BoundDriver
+from pps.isolation.guarded_values import as_mapping
 from pps.journal.entries import JobPayload, TurnDraft
 from pps.journal.feature_tables import FeatureTables
 from pps.journal.journal import Journal
 from pps.models.hash import HashEmbedder
 from pps.models.protocols import ExtractorModel, Reranked
-from pps.proof.watch import Watch
+
+_UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+_MAX_DEPTH = 16
+
+
+class Watch:
+    """Who owns which mark, id and group. ``leaks`` tells what of others a value holds."""
+
+    def __init__(self) -> None:
+        self._marks: dict[str, str] = {}
+        self._owners: dict[str, str] = {}
+
+    def mark(self, owner: str, *texts: str) -> None:
+        """Remember texts that only this owner may ever see: planted words, and its group."""
+        self._marks.update(dict.fromkeys(texts, owner))
+
+    def own(self, owner: str, *ids: str) -> None:
+        """Remember ids that are this owner's."""
+        self._owners.update(dict.fromkeys(ids, owner))
+
+    def leaks(self, viewer: str, value: object, known: AbstractSet[str] = frozenset()) -> list[str]:
+        """Return what of others' the value holds, without quoting it.
+
+        Ids that the caller passed in are no news.
+        """
+        leaks: list[str] = []
+        for text in _texts(value, 0):
+            leaks += [
+                f"a mark planted in {owner}"
+                for mark, owner in self._marks.items()
+                if owner != viewer and mark in text
+            ]
+            for uuid in _UUID.findall(text):
+                owner = self._owners.get(uuid, viewer)
+                if owner != viewer and uuid not in known:
+                    leaks.append(f"an id that {owner} owns")
+        return leaks
+
+
+def _texts(value: object, depth: int) -> Iterator[str]:
+    """Yield every text in a value: fields, keys, items, attributes of a library's objects."""
+    if isinstance(value, str):
+        yield value
+    elif value is None or isinstance(value, (bool, int, float, bytes)) or depth > _MAX_DEPTH:
+        return
+    elif isinstance(value, BaseException):
+        yield str(value)
+    elif is_dataclass(value):
+        for field in fields(value):
+            yield from _texts(getattr(value, field.name), depth + 1)
+    else:
+        yield from _of_compound(value, depth)
+
+
+def _of_compound(value: object, depth: int) -> Iterator[str]:
+    mapping = _mapping(value)
+    if mapping is not None:
+        for key, item in mapping.items():
+            yield str(key)
+            yield from _texts(item, depth + 1)
+    elif isinstance(value, (list, tuple, AbstractSet)):
+        for item in cast("list[object]", value):
+            yield from _texts(item, depth + 1)
+
+
+def _mapping(value: object) -> Mapping[str, Any] | None:
+    dump = getattr(value, "model_dump", None)  # Graphiti's objects
+    return cast("Mapping[str, Any]", dump()) if callable(dump) else as_mapping(value)
+
 
 NAMES = ("Ana", "Coffee", "Kitchen", "Lisbon", "Tea")
 FACTS = (

@@ -24,8 +24,7 @@ from pps.core.time import (
     wall_day,
 )
 from pps.core.values import Fact, Node, Path, Subgraph, Turn
-from pps.graph import traverse
-from pps.graph.traverse import MAX_HOPS, GraphLink
+from pps.graph.graph_store import MAX_HOPS, GraphLink, distances, shortest_path
 from pps.isolation.client import IsolatedGraphitiClient
 from pps.journal.job_rows import Outcome
 from pps.journal.journal import Journal
@@ -161,7 +160,7 @@ class Walks:
         if as_of is not None:
             moment = in_zone(as_of, self._journal.zone, "as_of")
         facts = _FactsOfNodes(self._client, self._journal, moment)
-        hops = await traverse.distances(facts.links_of, node, max_hops, offset + limit)
+        hops = await distances(facts.links_of, node, max_hops, offset + limit)
         page = list(hops)[offset + 1 if offset else 0 :]
         await facts.links_of([id_ for id_ in page if id_ not in facts.asked])
         nodes = await self._client.nodes(page)
@@ -181,7 +180,7 @@ class Walks:
         check_range("max_hops", max_hops, 1, MAX_HOPS)
         start, end = await self._existing(start, end)
         facts = _FactsOfNodes(self._client, self._journal)
-        walk = await traverse.shortest_path(facts.links_of, start, end, max_hops)
+        walk = await shortest_path(facts.links_of, start, end, max_hops)
         if walk is None:
             return None
         node_ids, fact_ids = walk

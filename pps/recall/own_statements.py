@@ -13,8 +13,7 @@ from collections.abc import Sequence
 from pps.core.recalled import Hit
 from pps.core.text import fold
 from pps.core.values import Turn
-from pps.index.personal import Statement
-from pps.index.prompts import PromptKind
+from pps.index.prompts import PromptKind, Statement
 from pps.journal.journal import Journal
 from pps.journal.perspective_rows import ids_of
 from pps.recall.hits import fetch, text_of

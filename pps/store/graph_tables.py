@@ -3,6 +3,12 @@
 The tables are in the same database as the turns and jobs and use the same writing thread, so one
 transaction can change both. A write that returned is on disk, and deleted rows are overwritten (see
 ``pps.journal.db``).
+
+The indexes need entries of the change log for changed texts only. The published graph needs one for
+every changed row, also for mentions and for what Graphiti's pipeline saves: triggers log them all,
+in the same transaction. In SQLite they are temporary triggers of the writing connection, created
+only if the memory publishes its graph. In PostgreSQL they belong to the tables
+(``journal/postgresql.sql``) and act only in transactions of memories that publish their graph.
 """
 
 from __future__ import annotations
@@ -11,17 +17,20 @@ import asyncio
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from pps.core.errors import StoreError
 from pps.core.sql import Connection
 from pps.journal.db import Work, nothing
+from pps.journal.entries import GraphKind
 from pps.journal.journal import Journal
+from pps.journal.postgresql import PostgresConnection
 from pps.models.protocols import Vector
 from pps.store.sql_session import SqlSession
 
 if TYPE_CHECKING:  # a server starts without the libraries of indexes
     from pps.index.indexes import EntityIndexes
+
 
 _T = TypeVar("_T")
 
@@ -114,3 +123,27 @@ class GraphTables:
             if type(error) is not StoreError or not self._remedy:  # subclasses: locks, full disks
                 raise
             raise StoreError(f"{error.message}; {self._remedy}") from error
+
+
+_LOGGED: Final[tuple[tuple[str, str, GraphKind], ...]] = (
+    ("node", "uuid", "graph_node"),
+    ("fact", "uuid", "graph_fact"),
+    ("episode", "uuid", "graph_episode"),
+    ("mention", "episode", "graph_episode"),
+)
+"""Table, its column with the id to log, and the kind of the log's entry."""
+_ROW_OF: Final = {"INSERT": "NEW", "UPDATE": "NEW", "DELETE": "OLD"}
+
+
+def log_graph_rows(connection: Connection) -> None:
+    """Log each graph row that this connection inserts, updates or deletes from now on."""
+    if isinstance(connection, PostgresConnection):
+        return
+    for table, column, kind in _LOGGED:
+        for event, row in _ROW_OF.items():
+            name = f"log_{table}_{event.lower()}"
+            connection.execute(
+                f"CREATE TEMP TRIGGER IF NOT EXISTS {name} AFTER {event} ON main.{table} BEGIN "
+                f"DELETE FROM change_log WHERE kind = '{kind}' AND id = {row}.{column}; "
+                f"INSERT INTO change_log (kind, id) VALUES ('{kind}', {row}.{column}); END"
+            )

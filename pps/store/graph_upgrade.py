@@ -53,9 +53,8 @@ from pps.store.graphiti_tables import (
     put_sagas,
 )
 from pps.store.ladybug_reader import open_ladybug_graph
-from pps.store.old_graph_rows import OldGraph, OldPage
 from pps.store.sql_graph import put_episodes, put_facts, put_mentions, put_nodes
-from pps.store.sql_graph_reader import open_sql_graph
+from pps.store.sql_graph_reader import OldGraph, OldPage, open_sql_graph
 from pps.store.sql_session import Row, SqlSession
 
 Progress: TypeAlias = Callable[[str, int, int], None]

@@ -44,7 +44,7 @@ from pps.graph.mapping import (
 )
 from pps.store.graph_rows import StoredEpisode, StoredFact, StoredNode
 from pps.store.graphiti_tables import GraphitiCommunity, GraphitiLink, GraphitiSaga, LinkTable
-from pps.store.old_graph_rows import ROWS_IN_A_PAGE, Mention, OldPage
+from pps.store.sql_graph_reader import ROWS_IN_A_PAGE, Mention, OldPage
 
 _log = logging.getLogger(__name__)
 _Row: TypeAlias = dict[str, Any]

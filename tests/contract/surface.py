@@ -32,7 +32,7 @@ from starlette.routing import Route
 import pps
 from pps.app import App
 from pps.config import EmbedderSettings, Settings, shipped
-from pps.config.pack_shapes import (
+from pps.config.pack_reading import (
     AuthorityPart,
     FieldTable,
     Head,

@@ -61,7 +61,7 @@ KILLED_AT = """
 import os, sys
 from pathlib import Path
 import numpy as np
-from pps.index.chroma_collection import ChromaCollection
+from pps.index.chroma import ChromaCollection
 from pps.index.vector_rows import VectorRow
 from tests.integration.vectors.opening import opened
 

@@ -12,9 +12,8 @@ import pytest_asyncio
 from pps.app import App
 from pps.config import Settings
 from pps.operations.calls import Calls
-from pps.proof.arena import Arena
+from pps.proof.arena import Arena, Watch
 from pps.proof.verify import throw_away
-from pps.proof.watch import Watch
 from tests.conftest import STORES
 from tests.isolation.house import NAMES, House, One, told
 from tests.isolation.standing import renewed

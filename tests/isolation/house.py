@@ -12,7 +12,7 @@ from pps.core.errors import PPSError
 from pps.core.values import FactDraft, NodeDraft
 from pps.memory import Memory
 from pps.operations.calls import Calls
-from pps.proof.watch import Watch
+from pps.proof.arena import Watch
 from pps.records.saving import RecordGiven, RelationGiven
 
 WHEN = datetime(2026, 3, 7, 8, 30, tzinfo=UTC)

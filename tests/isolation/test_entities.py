@@ -20,7 +20,7 @@ from pps.core.ids import EntityId
 from pps.core.values import FactDraft
 from pps.entities.registry import Registry
 from pps.operations.calls import Caller, Calls
-from pps.proof.watch import Watch
+from pps.proof.arena import Watch
 from tests.conftest import IN_FILES
 from tests.erasing import deleted, lose_graph
 from tests.isolation.house import NAMES, told

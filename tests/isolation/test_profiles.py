@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from pps.app import App
 from pps.core.values import FactDraft, NodeDraft, Turn
 from pps.memory import Memory
-from pps.proof.watch import Watch
+from pps.proof.arena import Watch
 
 NAMES = ("ana", "ana_2")
 WHEN = datetime(2026, 3, 7, 8, 30, tzinfo=UTC)

@@ -17,7 +17,7 @@ from pps.entities.routing import owner as owner_router
 from pps.features.squad import squad_members
 from pps.operations.calls import OPERATOR, Caller, Calls, owner
 from pps.operations.catalog import operations_for
-from pps.proof.watch import Watch
+from pps.proof.arena import Watch
 from tests.isolation.attacks import owners
 from tests.isolation.house import One, everything, outcome, told
 from tests.isolation.test_verbs import ARGUMENTS

@@ -7,8 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from pps.index.personal import statements_of
-from pps.index.prompts import about_the_person, asks_what_was_asked, only_asks, prompt_kind
+from pps.index.prompts import (
+    about_the_person,
+    asks_what_was_asked,
+    only_asks,
+    prompt_kind,
+    statements_of,
+)
 
 LIFE = Path(__file__).parents[1] / "life"
 LABELLED = [line.split("\t") for line in (LIFE / "prompts.tsv").read_text().splitlines()]

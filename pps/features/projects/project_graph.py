@@ -18,7 +18,7 @@ from pps.core.text import counted, one_line
 from pps.core.values import Fact, Node, Path, Skipped, Subgraph, Turn
 from pps.entities.paths import MAX_PATH
 from pps.features.projects.projects import Vault
-from pps.graph.traverse import MAX_HOPS
+from pps.graph.graph_store import MAX_HOPS
 from pps.ingest.given_input import Input, Moment, Name, Tag, described_time
 from pps.journal.filters import ItemFilter
 from pps.operations.inputs import Content, Labels, Question, Tags, Title, also, argument

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import cast
 
 from pps.config import load
-from pps.config.effective import EffectiveSetting, effective_settings, without_credentials
+from pps.config.loading import EffectiveSetting, effective_settings, without_credentials
 from pps.core.errors import PPSError, UnknownEntity
 from pps.entities.own import own_lines
 from pps.ingest.redact import redact

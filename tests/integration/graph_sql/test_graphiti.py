@@ -36,8 +36,7 @@ from pps.core.values import GraphCounts
 from pps.index.indexes import EntityIndexes, IndexDoc
 from pps.isolation.binding import Models
 from pps.isolation.client import EntityDriver
-from pps.isolation.communities import clusters
-from pps.isolation.sql_operations import SqlOperations
+from pps.isolation.sql_operations import SqlOperations, clusters
 from pps.isolation.sql_search import SqlSearch
 from pps.models.hash import HashEmbedder
 from pps.models.protocols import ExtractorModel

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pps.core.errors import StoreError
-from pps.index.chroma_collection import ChromaCollection
+from pps.index.chroma import ChromaCollection
 from pps.index.vector_index import VectorIndex, VectorRow
 from pps.index.vector_rows import RowStore
 from pps.models.protocols import Matrix

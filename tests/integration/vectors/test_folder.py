@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from pps.core.errors import ConfigError, IsolationError, StoreConflict, StoreError
-from pps.index.chroma_collection import listing
+from pps.index.chroma import listing
 from pps.models.protocols import Fingerprint
 from tests.index_data import DIMENSION, GROUP, OTHER_GROUP, clustered, rows_of
 from tests.integration.vectors.opening import closed_with, opened, wait_built
