@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import shutil
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Literal
@@ -25,7 +25,7 @@ from pps.records.finding import RecordSearch, cut_at_gap
 from pps.records.records import Join
 from pps.records.saving import RecordGiven, RelationGiven
 
-RECORDS = (
+RECORDS: tuple[tuple[str, str, str, dict[str, JSON]], ...] = (
     (
         "Goal",
         "Run the city marathon",
@@ -88,7 +88,7 @@ def found_home(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str
 @asynccontextmanager
 async def opened(
     found_home: tuple[Path, dict[str, str]], home: Path, drift: Literal["off", "scheduled"] = "off"
-) -> AsyncIterator[Scene]:
+) -> AsyncGenerator[Scene]:
     made, ids = found_home
     shutil.copytree(made, home)
     settings = Settings(home=home, embedder=EmbedderSettings(drift=drift))
@@ -97,7 +97,7 @@ async def opened(
 
 
 @pytest.fixture
-async def scene(found_home: tuple[Path, dict[str, str]], tmp_path: Path) -> AsyncIterator[Scene]:
+async def scene(found_home: tuple[Path, dict[str, str]], tmp_path: Path) -> AsyncGenerator[Scene]:
     async with opened(found_home, tmp_path / "home") as scene:
         yield scene
 

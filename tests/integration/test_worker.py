@@ -286,13 +286,14 @@ async def test_turns_that_come_one_by_one_are_acknowledged_before_they_are_worke
     worker = Worker(journal, steps, "w", quick_rules())
     worker.start()
     assert await worker.settled(PATIENCE_S)
+    jobs: list[int] = []
     for number in range(12):
-        (last,) = await appended(journal, str(number))
+        jobs += await appended(journal, str(number))
         worker.notify(one_by_one=True)
         await asyncio.sleep(0.005)
     assert steps.starts == 0
     async with asyncio.timeout(PATIENCE_S):
-        await worker.wait_for(last)  # somebody waits: it is not put off further
+        await worker.wait_for(jobs[-1])  # somebody waits: it is not put off further
     assert (steps.starts, steps.done) == (1, [str(number) for number in range(12)])
     await worker.stop()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from contextlib import AbstractAsyncContextManager
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ import pytest_asyncio
 
 from pps.app import App
 from pps.config import Settings
+from pps.memory import Memory
 from pps.operations.calls import Calls
 from pps.proof.arena import Arena, Watch
 from pps.proof.verify import throw_away
@@ -86,7 +88,8 @@ async def shared_arena(shared_settings: Settings) -> AsyncIterator[Arena]:
 @pytest.fixture
 async def house(app: App) -> AsyncIterator[House]:
     """Memories of one application, on each store, each told the same and a word of its own."""
-    watch, lent = Watch(), []
+    watch = Watch()
+    lent: list[AbstractAsyncContextManager[Memory]] = []
     async with asyncio.timeout(120):
         for name in NAMES:
             created = await app.create(name, packs=["constitution"])

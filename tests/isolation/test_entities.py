@@ -23,7 +23,7 @@ from pps.operations.calls import Caller, Calls
 from pps.proof.arena import Watch
 from tests.conftest import IN_FILES
 from tests.erasing import deleted, lose_graph
-from tests.isolation.house import NAMES, told
+from tests.isolation.house import NAMES, One, told
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -129,10 +129,11 @@ async def test_jobs_that_a_restart_finds_go_on_in_their_own_memory(settings: Set
 async def test_archiving_and_deleting_one_leaves_the_others_and_nothing_of_it(app: App) -> None:
     watch, calls = Watch(), Calls(app)
     entities: dict[str, EntityId] = {}
+    ones: list[One] = []
     for name in NAMES:
         entities[name] = (await app.create(name)).entity
         async with app.memory(name) as memory:
-            one = await told(memory, watch)
+            ones.append(await told(memory, watch))
     before = await calls.answer(Caller.of_entity("coffee"), "timeline", {"limit": 1000})
     await app.archive("ana")
     with pytest.raises(PPSError):
@@ -151,7 +152,7 @@ async def test_archiving_and_deleting_one_leaves_the_others_and_nothing_of_it(ap
     await app.archive("ana", undo=True)
     found = await calls.answer(Caller.of_entity("ana"), "recall", {"query": "Ana coffee kitchen"})
     assert watch.leaks("ana", found) == []
-    assert one.memory.entity == entities["coffee"]
+    assert ones[-1].memory.entity == entities["coffee"]
 
 
 async def test_who_hears_of_leaving_is_told_of_those_that_leave_and_of_no_other(app: App) -> None:
