@@ -417,7 +417,7 @@ class App:
         """
         entry = await asyncio.to_thread(self.registry.mount, name)
         if command:
-            from pps.models.command import make_command
+            from pps.models.program import make_command
 
             make_command(self.settings.extractor.model_copy(update={"command": command}))
         async with self._gate(name):

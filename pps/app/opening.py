@@ -53,8 +53,8 @@ from pps.isolation.publishing import ANEW, Publisher
 from pps.journal.journal import Journal
 from pps.journal.meta import PUBLISHED_AT
 from pps.memory import Memory, Parts
-from pps.models.command import make_command
 from pps.models.factory import make_extractor
+from pps.models.program import make_command
 from pps.models.protocols import Embedder
 from pps.recall.engine import RecallEngine
 from pps.recall.search import Sources

@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from pps.config.border import Problem, problems
     from pps.config.home import INSIDE, home_folder
-    from pps.config.loading import load
+    from pps.config.loading import Price, load, load_prices
     from pps.config.packaged import shipped
-    from pps.config.prices import Price, load_prices
     from pps.config.settings import (
         ColbertSettings,
         EmbedderSettings,
@@ -33,9 +32,8 @@ if TYPE_CHECKING:
 _NAMES = {
     "border": "Problem problems",
     "home": "INSIDE home_folder",
-    "loading": "load",
+    "loading": "Price load load_prices",
     "packaged": "shipped",
-    "prices": "Price load_prices",
     "settings": "ColbertSettings EmbedderSettings ExtractorSettings JobsSettings Neo4jSettings "
     "PostgresqlSettings RecallSettings RerankerSettings ServerSettings Settings TextSettings "
     "VectorSettings",

@@ -1,6 +1,8 @@
 """Settings from defaults, ``pps.toml`` and the environment, in that order; the last one wins.
 
-``effective_settings`` tells where each value in effect comes from, and never a secret.
+``effective_settings`` tells where each value in effect comes from, and never a secret. Prices of
+models come from a small file of the user's own: PPS ships none, because they change, and a wrong
+price misleads.
 """
 
 from __future__ import annotations
@@ -14,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeAlias, cast
 
-from pydantic import BaseModel, SecretStr, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, TypeAdapter, ValidationError
 
 from pps.config.border import problems
 from pps.config.home import INSIDE, home_folder
@@ -303,3 +305,42 @@ def _shown(value: object, *, secret: bool) -> str:
 def without_credentials(text: str) -> str:
     """Return a text without names and passwords in addresses (``bolt://…@host``)."""
     return _CREDENTIALS.sub("//…@", text)
+
+
+class Price(BaseModel):
+    """Dollars for a million tokens, as the provider lists them."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    input_usd_per_million: float = Field(ge=0, le=100_000)
+    output_usd_per_million: float = Field(ge=0, le=100_000)
+
+    def micros(self, tokens_in: int, tokens_out: int) -> int:
+        """Return what tokens cost in millionths of a dollar, rounded."""
+        return round(
+            tokens_in * self.input_usd_per_million + tokens_out * self.output_usd_per_million
+        )
+
+
+_FILE = TypeAdapter(dict[str, Price])
+
+
+def load_prices(home: Path) -> Mapping[str, Price]:
+    """Return model's name → price from ``$PPS_HOME/prices.toml``.
+
+    The result is empty if there is no such file.
+
+    Raises:
+        ConfigError: The file cannot be read, or a price is out of bounds; it is named.
+    """
+    path = home / "prices.toml"
+    try:
+        return _FILE.validate_python(parse_toml(read_text(path)))
+    except FileNotFoundError:
+        return {}
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{path}: cannot be read ({type(error).__name__})") from None
+    except ValidationError as error:
+        first = error.errors(include_url=False, include_input=False)[0]
+        key = ".".join(str(part) for part in first["loc"])
+        raise ConfigError(f"{path}: {key}: {first['msg']}") from None

@@ -29,7 +29,7 @@ from pps.isolation.client import IsolatedGraphitiClient
 from pps.isolation.providers import TokensUsed
 from pps.journal.entries import Job, JobPayload, Reading
 from pps.journal.journal import Journal
-from pps.models.command import ModelCommand
+from pps.models.program import ModelCommand
 
 _log = logging.getLogger(__name__)
 _MOST_TURNS = 200

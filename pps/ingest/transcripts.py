@@ -36,7 +36,7 @@ from pps.ingest.hook_events import (
 from pps.ingest.importing.claude_code import ClaudeSession
 from pps.ingest.importing.items import Item
 from pps.ingest.importing.run import Keep, Messages, keep_each
-from pps.ingest.lenient_json import JSONEntry
+from pps.ingest.importing.streams import JSONEntry
 from pps.journal.journal import Journal
 
 _log = logging.getLogger(__name__)

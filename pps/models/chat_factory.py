@@ -13,9 +13,8 @@ from pathlib import Path
 
 from pps.core.errors import ConfigError, NotSet
 from pps.models.chat import ChatModel, ChatServer, TalkSettings
-from pps.models.chat_anthropic import AnthropicChat
 from pps.models.chat_command import make_chat_command
-from pps.models.chat_openai import OpenAIChat
+from pps.models.chat_sdk import AnthropicChat, OpenAIChat
 
 _HOW_TO_SET = (
     "nobody answers for {name} yet: set [talk] server (openai, anthropic or command) and model "

@@ -7,8 +7,7 @@ import sys
 import pytest
 
 from pps.core.errors import ModelOutputInvalid
-from pps.models.command import ModelCommand
-from pps.models.program import Preset
+from pps.models.program import ModelCommand, Preset
 
 
 @pytest.mark.parametrize("program", ["print('no JSON')", "print('[' * 200_000)", "print('\\xff')"])

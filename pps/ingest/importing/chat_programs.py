@@ -18,8 +18,7 @@ from pps.ingest.drafts import RememberOptions
 from pps.ingest.hook_events import tool_line
 from pps.ingest.importing.items import Passed, Read, Unreadable, joined, pieces, short, tags
 from pps.ingest.importing.source_files import Source
-from pps.ingest.importing.streams import StreamObject, objects
-from pps.ingest.lenient_json import JSONEntry, moment, string
+from pps.ingest.importing.streams import JSONEntry, StreamObject, moment, objects, string
 from pps.ingest.redact import whole
 
 _LEFT_BRANCH = "messages of branches that were left"

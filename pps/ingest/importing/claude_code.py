@@ -23,8 +23,7 @@ from pps.ingest.hook_events import (
 )
 from pps.ingest.importing.items import Passed, Read, Unreadable, joined, label, pieces, short, tags
 from pps.ingest.importing.source_files import Source
-from pps.ingest.importing.streams import objects
-from pps.ingest.lenient_json import JSONEntry, string
+from pps.ingest.importing.streams import JSONEntry, objects, string
 from pps.ingest.redact import whole
 
 _OWN = frozenset({"file-history-snapshot", "queue-operation", "attachment"})

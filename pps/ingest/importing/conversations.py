@@ -20,8 +20,7 @@ from pps.ingest.drafts import RememberOptions
 from pps.ingest.hook_events import tool_line
 from pps.ingest.importing.items import Passed, Read, Unreadable, joined, pieces, short
 from pps.ingest.importing.source_files import Source
-from pps.ingest.importing.streams import objects
-from pps.ingest.lenient_json import JSONEntry, string
+from pps.ingest.importing.streams import JSONEntry, objects, string
 from pps.ingest.redact import clipped
 
 _LINE = 300

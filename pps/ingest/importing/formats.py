@@ -30,8 +30,14 @@ from pps.ingest.importing import (
 )
 from pps.ingest.importing.items import Item, Passed, Read, Unreadable
 from pps.ingest.importing.source_files import Source, SourceError
-from pps.ingest.importing.streams import LINES, StreamObject, first_sign, objects, raw_lines
-from pps.ingest.lenient_json import JSONEntry
+from pps.ingest.importing.streams import (
+    LINES,
+    JSONEntry,
+    StreamObject,
+    first_sign,
+    objects,
+    raw_lines,
+)
 
 _LOOK_LINES = 50
 

@@ -24,7 +24,7 @@ from pps.ingest.detectors import Span
 from pps.ingest.drafts import RememberOptions
 from pps.ingest.importing.items import Passed, Read, Unreadable, kind, label, pieces, short, tags
 from pps.ingest.importing.source_files import Source
-from pps.ingest.lenient_json import moment
+from pps.ingest.importing.streams import moment
 from pps.ingest.redact import spans
 
 WORDS = 200

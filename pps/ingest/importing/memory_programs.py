@@ -30,8 +30,7 @@ from pps.ingest.importing.items import (
     tags,
 )
 from pps.ingest.importing.source_files import Source
-from pps.ingest.importing.streams import objects
-from pps.ingest.lenient_json import JSONEntry, moment, string
+from pps.ingest.importing.streams import JSONEntry, moment, objects, string
 from pps.ingest.redact import whole
 
 _TEXTS = ("memory", "content", "data", "text")

@@ -169,7 +169,7 @@ def _facts(entity: str, extract: str) -> str:
 
 def _found() -> tuple[str, ...]:
     """Return the known programs that are on the PATH."""
-    from pps.models.command import presets  # not at the top: help imports nothing heavy
+    from pps.models.program import presets  # not at the top: help imports nothing heavy
 
     return tuple(name for name, preset in presets().items() if shutil.which(preset.words[0]))
 
