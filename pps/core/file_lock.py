@@ -97,10 +97,6 @@ class FileLock:
         """Let go; a second call does nothing."""
         self._lock.release()
 
-    @property
-    def is_mine(self) -> bool:
-        return self._lock.is_locked
-
     def __enter__(self) -> Self:
         return self.acquire()
 

@@ -124,13 +124,6 @@ def _precisions(fact: Fact) -> dict[str, str]:
     return precisions
 
 
-def attributes_text(pps: str, foreign: Mapping[str, Any]) -> str:
-    """Return the JSON string of the column ``attributes``: Graphiti's attributes and ``pps``."""
-    if pps is _PLAIN_PPS and not foreign:
-        return _PLAIN_FACT
-    return json.dumps({**foreign, ATTRIBUTE: pps}, ensure_ascii=False)
-
-
 def joined(texts: Collection[str]) -> str:
     """Return ids, or other texts without commas, as one text.
 

@@ -505,9 +505,6 @@ _PHONE_AT_START = re.compile(
 _SIZE_AT_START = re.compile(rf"(?:an? )?(?:EU |UK |US )?(\d{{1,2}}(?:[.,]5)?(?: 1/2)?){VALUE_END}")
 _BLOOD_AT_START = re.compile(rf"((?:AB|A|B|O)(?: (?:positive|negative)|[+-])?){VALUE_END}")
 _EMAIL_AT_START = re.compile(r"([\w.+-]{1,64}@[\w-]+(?:\.[\w-]+)+)")
-_HEIGHT_AT_START = re.compile(
-    rf"(\d[.,]\d\d ?m|\d{{3}} ?cm|\d ?(?:ft|foot|feet)(?: \d+)?){VALUE_END}"
-)
 _SHORT_TEXT = re.compile(r"(?P<text>[^,.;:!?]{2,60})")
 _TEXT_TAIL = re.compile(r"\s+(?:now|instead|from now on|again|these days|currently|at the moment)$")
 _KEPT_AT_START = re.compile(
@@ -577,10 +574,6 @@ def read_blood_type(text: str) -> str:
 
 def read_email(text: str) -> str:
     return _first_group(_EMAIL_AT_START, text)
-
-
-def read_height(text: str) -> str:
-    return _first_group(_HEIGHT_AT_START, text)
 
 
 def read_short_text(text: str) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import sqlite3
 from collections.abc import Callable, Generator, Iterator
-from contextlib import AbstractContextManager, closing
+from contextlib import closing
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -89,9 +89,6 @@ class OldGraph(Protocol):
     def pages(self) -> Iterator[OldPage]:
         """Yield all rows of the file: nodes, facts and episodes before links between them."""
         ...
-
-
-OpenOldGraph: TypeAlias = AbstractContextManager[OldGraph]
 
 
 _T = TypeVar("_T")
