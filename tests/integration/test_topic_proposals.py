@@ -5,8 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import TYPE_CHECKING
 
-from pps.features.topics.divergence import divergence
 from pps.features.topics.proposals import DreamRequest, consolidation, dream
+from pps.features.topics.session_topics import divergence
 from pps.features.topics.topic_values import Portfolio
 from tests.integration.test_topics import APART, BOATS, BREAD, spaces_by_words, tell
 

@@ -10,11 +10,11 @@ import pytest
 from pps.core.time import now
 from pps.core.values import NodeDraft
 from pps.features.topics import calibration
-from pps.features.topics.divergence import divergence
 from pps.features.topics.proposals import DreamRequest, consolidation, dream
+from pps.features.topics.session_topics import divergence
 from pps.features.topics.topic_values import Portfolio
 from pps.ingest.drafts import RememberOptions
-from pps.journal.topic_rows import Place
+from pps.journal.topic_rows import Phrases, Place
 from tests.integration.test_topics import BOATS, BREAD, spaces_by_words, tell
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ async def test_names_of_topics_come_from_own_turns_and_own_nodes_alone(app: App)
         assert not [place for some in own.values() for place in some if place.turn in theirs]
         # Places in another's turns are not kept, whoever asks for it, and name nothing.
         rows = ana.topics.sources.journal.topics
-        forged = {(topic.id, "name"): [Place(theirs[0], 0, 40)] for topic in found.topics}
+        forged: Phrases = {(topic.id, "name"): [Place(theirs[0], 0, 40)] for topic in found.topics}
         await rows.keep(now(), await rows.snapshot(found.at or now()), forged)
         assert await rows.phrases() == {}
         assert "kanarie" not in str(await ana.topics.portfolio())

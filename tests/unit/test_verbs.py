@@ -29,8 +29,8 @@ from pps.core.reports import (
 )
 from pps.core.values import AnchorPassage, Episode, EventReceipt, Fact, Node, Receipt, Skipped, Turn
 from pps.features.topics.calibration import PerspectiveState, PerspectiveStates
-from pps.features.topics.divergence import Alert, Divergence
 from pps.features.topics.proposals import Dream, Pair, Proposals
+from pps.features.topics.session_topics import Alert, Divergence
 from pps.features.topics.topic_values import Portfolio, Stability, Topic
 from pps.operations.anchor_tools import AnchorDeleted
 from pps.operations.catalog import operations_for
@@ -84,7 +84,8 @@ RECALL = Recall(
 def _data(verb: AnyOperation, value: object) -> dict[str, Any]:
     """Return a value as the verb sends it, checked against the schema that the verb promises."""
     data = verb.shown(value).data
-    Draft202012Validator(verb.output_schema()).validate(data)
+    validator: Any = Draft202012Validator(verb.output_schema())
+    validator.validate(data)
     return json.loads(json.dumps(data))
 
 

@@ -12,8 +12,8 @@ from pydantic import Field, JsonValue, StringConstraints
 from pps.core.record_values import Record
 from pps.core.text import counted
 from pps.features.squad import knowing, sharing
+from pps.features.squad.agent import reflect
 from pps.features.squad.desk import Desk, identify
-from pps.features.squad.reflecting import reflect
 from pps.features.squad.roots import confidence_of
 from pps.features.squad.sharing import WithdrawnRecord
 from pps.ingest.given_input import Name, Tag

@@ -18,7 +18,7 @@ from pps.config.spaces import Space, least_agreement, spaces
 from pps.core.errors import PPSError
 from pps.core.time import now
 from pps.core.values import Turn
-from pps.features.topics.injecting import Injecting
+from pps.features.topics.session_topics import Injecting
 from pps.features.topics.topic_names import TopicName, TopicTurn, name_topics, surface, title
 from pps.features.topics.topic_values import (
     FEWEST,

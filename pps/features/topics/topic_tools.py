@@ -13,7 +13,6 @@ from pps.core.reports import MergePlan
 from pps.core.text import counted
 from pps.features.topics import calibration
 from pps.features.topics.calibration import PerspectiveStates
-from pps.features.topics.divergence import Divergence, divergence
 from pps.features.topics.proposals import (
     Dream,
     DreamRequest,
@@ -23,6 +22,7 @@ from pps.features.topics.proposals import (
     consolidation,
     dream,
 )
+from pps.features.topics.session_topics import Divergence, divergence
 from pps.features.topics.topic_values import Portfolio, Stability
 from pps.ingest.given_input import Input, Name
 from pps.ingest.indexer import Progress

@@ -1,4 +1,11 @@
-"""PPS's hooks in a client's settings file: added beside other settings, removed without a trace."""
+"""PPS's hooks in clients: which clients there are, and how each is given the hooks.
+
+``config/clients/hooks.toml`` describes the clients. The hook program and the server are the same
+for all. What a client calls the fields of an event, the program knows (``ADAPTERS`` in
+``config/claude/hooks/pps_hook.py``). Hooks are added to a client's settings file beside other
+settings and removed without a trace. Clients that load JavaScript get a plugin: OpenCode a file,
+OpenClaw an entry in its settings.
+"""
 
 from __future__ import annotations
 
@@ -26,6 +33,12 @@ _FLAT_VERSION: _Object = {"version": 1}
 """What a settings file has at its top whose events hold hooks, not groups."""
 CLAUDE = "claude"
 _MAX_BYTES = 16 * 1024 * 1024
+
+_PLUGIN = "pps"
+_MARK = "// PPS memory for OpenCode."
+_SETTINGS = "const SETTINGS = {}"
+_IMPORT = 'import { tell } from "./openclaw/hook_program.js"\n'
+"""Replaced by the module itself: OpenCode's plugin is one file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -376,3 +389,155 @@ def _refused(path: Path, problem: str, error: OSError) -> StoreError:
         f"{path} cannot be {problem} ({error.strerror}): check its permissions and those of its "
         "folder"
     )
+
+
+def install_plugin(client: str, path: Path, entity: str, home: str) -> bool:
+    """Put the plugin in; return whether anything changed.
+
+    Raises InvalidRequest for a file that is somebody else's.
+    """
+    return (
+        _install_opencode(path, entity, home)
+        if client == "opencode"
+        else _fill_openclaw(path, entity, home)
+    )
+
+
+def uninstall_plugin(client: str, path: Path) -> bool:
+    """Take the plugin out; return whether it was there."""
+    if client != "opencode":
+        return _empty_openclaw(path)
+    if plugin_entity("opencode", path) is None:
+        return False
+    path.unlink()
+    return True
+
+
+def plugin_entity(client: str, path: Path) -> str | None:
+    """Return the entity that the plugin was installed for, empty for none by name.
+
+    None where it is not installed.
+    """
+    if client == "opencode":
+        text = read(path)
+        if text is None or not text.decode("utf-8", "replace").startswith(_MARK):
+            return None
+        line = next(
+            line for line in text.decode().splitlines() if line.startswith("const SETTINGS")
+        )
+        return str(json.loads(line.partition("= ")[2])["entity"])
+    entry = _object(_object(_object(_read_settings(path)[1], "plugins"), "entries"), _PLUGIN)
+    return str(_object(entry, "config").get("entity", "")) if entry else None
+
+
+def _plugin_values(entity: str, home: str) -> _Object:
+    return {
+        "python": sys.executable,
+        "program": str(program()),
+        "entity": entity,
+        "home": home,
+    }
+
+
+def _install_opencode(path: Path, entity: str, home: str) -> bool:
+    text = shipped("config/clients/opencode.js").read_text(encoding="utf-8")
+    values = json.dumps(_plugin_values(entity, home))
+    module = shipped("config/clients/openclaw/hook_program.js").read_text(encoding="utf-8")
+    text = text.replace(_IMPORT, module.replace("export function", "function", 1), 1)
+    wanted = text.replace(_SETTINGS, f"const SETTINGS = {values}", 1).encode()
+    before = read(path)
+    if before is not None and not before.decode("utf-8", "replace").startswith(_MARK):
+        raise InvalidRequest("--client", f"{path} is not ours; move it, nothing was changed")
+    if before == wanted:
+        return False
+    write(path, wanted)
+    return True
+
+
+def _read_settings(path: Path) -> tuple[bytes | None, _Object]:
+    raw = read(path)
+    return raw, parsed(path, raw)
+
+
+def _object(value: _Object, key: str) -> _Object:
+    inner = value.get(key)
+    return inner if isinstance(inner, dict) else {}
+
+
+def _fill_openclaw(path: Path, entity: str, home: str) -> bool:
+    """Add our folder, our entry and the memory slot; what else the settings hold stays."""
+    before, now = _read_settings(path)
+    plugins = _object(now, "plugins")
+    load = _object(plugins, "load")
+    slots = _object(plugins, "slots")
+    listed = load.get("paths", [])
+    folder = str(shipped("config/clients/openclaw"))
+    paths = [
+        path_listed
+        for path_listed in (listed if isinstance(listed, list) else [])
+        if path_listed != folder
+    ]
+    entry: _Object = {
+        "enabled": True,
+        "hooks": {"allowConversationAccess": True, "allowPromptInjection": True},
+        "config": _plugin_values(entity, home),
+    }
+    filled: _Object = {
+        **plugins,
+        "load": {**load, "paths": [*paths, folder]},
+        "slots": {**slots, "memory": _PLUGIN},
+        "entries": {**_object(plugins, "entries"), _PLUGIN: entry},
+    }
+    wanted: _Object = {**now, "plugins": filled}
+    if wanted == now:
+        return False
+    if before is not None and plugin_entity("openclaw", path) is None:
+        write(backup(path), before)
+    write(path, dumped(wanted, before))
+    return True
+
+
+def _empty_openclaw(path: Path) -> bool:
+    """Take out what ``_fill_openclaw`` added.
+
+    A file that holds what it held before gets its very bytes back.
+    """
+    if plugin_entity("openclaw", path) is None:
+        return False
+    raw, now = _read_settings(path)
+    plugins = _object(now, "plugins")
+    entries = {k: v for k, v in _object(plugins, "entries").items() if k != _PLUGIN}
+    slots = {k: v for k, v in _object(plugins, "slots").items() if (k, v) != ("memory", _PLUGIN)}
+    folder = str(shipped("config/clients/openclaw"))
+    load = _object(plugins, "load")
+    listed = load.get("paths", [])
+    paths = [
+        path_listed
+        for path_listed in (listed if isinstance(listed, list) else [])
+        if path_listed != folder
+    ]
+    left_load = {k: v for k, v in load.items() if k != "paths"} | (
+        {"paths": paths} if paths else {}
+    )
+    parts: _Object = {"load": left_load, "slots": slots, "entries": entries}
+    plugins_left = {k: v for k, v in plugins.items() if k not in parts} | {
+        k: v for k, v in parts.items() if v
+    }
+    rest = {k: v for k, v in now.items() if k != "plugins"} | (
+        {"plugins": plugins_left} if plugins_left else {}
+    )
+    kept_file = backup(path)
+    before = read(kept_file)
+    was = parsed(kept_file, before) if before is not None else {}
+    slot_before = _object(_object(was, "plugins"), "slots").get("memory")
+    if before is not None and slot_before is not None and "memory" not in slots:
+        restored = {**_object(rest, "plugins"), "slots": {**slots, "memory": slot_before}}
+        rest = {**rest, "plugins": restored}
+    if before is not None and was == rest:
+        write(path, before)
+    elif before is None and not rest:
+        path.unlink()
+    else:
+        write(path, dumped(rest, raw))
+    kept_file.unlink(missing_ok=True)
+    return True

@@ -76,7 +76,7 @@ def install(
     With --extract a command of yours, such as Claude Code itself, reads the turns for facts on its
     own login.
     """
-    from pps.interfaces.cli import client_settings, plugin_files
+    from pps.interfaces.cli import client_settings
 
     chosen = _chosen(client, scope)
     if extract:
@@ -91,7 +91,7 @@ def install(
     path = chosen.settings_file(scope, project.absolute())
     home = str(home_folder()) if os.environ.get("PPS_HOME") else ""
     if chosen.form == "plugin":
-        changed = plugin_files.install(client, path, entity, home)
+        changed = client_settings.install_plugin(client, path, entity, home)
     else:
         changed = client_settings.install(path, entity, home, chosen)
     if as_json:
@@ -185,12 +185,12 @@ def _found() -> tuple[str, ...]:
 @_project
 def uninstall(client: str, scope: str, project: Path, *, as_json: bool) -> None:
     """Take the hooks out of a client's settings; what was remembered stays."""
-    from pps.interfaces.cli import client_settings, plugin_files
+    from pps.interfaces.cli import client_settings
 
     chosen = _chosen(client, scope)
     path = chosen.settings_file(scope, project.absolute())
     if chosen.form == "plugin":
-        changed = plugin_files.uninstall(client, path)
+        changed = client_settings.uninstall_plugin(client, path)
     else:
         changed = client_settings.uninstall(path)
     if as_json:
@@ -236,12 +236,12 @@ def status(client: str, project: Path, *, as_json: bool) -> None:
 
 
 def _installed(client: HookClient, scope: str, project: Path) -> dict[str, JSON]:
-    from pps.interfaces.cli import client_settings, plugin_files
+    from pps.interfaces.cli import client_settings
 
     path = client.settings_file(scope, project)
     try:
         if client.form == "plugin":
-            named = plugin_files.entity_of(client.name, path)
+            named = client_settings.plugin_entity(client.name, path)
             place: dict[str, JSON] = {"scope": scope, "settings": str(path)}
             return {
                 **place,

@@ -261,6 +261,8 @@ def test_a_model_recalls_and_remembers_with_its_own_tools_in_bounds(
         chat.mode = "good"
         socket.ask("again", room=room, message=answer["id"])
         socket.wait(lambda: len(socket.answers(room)) == 2)
+        # The answer is heard before its end; the next wait must not take this end for its own.
+        socket.wait(lambda: len(socket.heard("ended", room=room)) == 2)
         assert "The harbour question was answered." not in texts(turns_of(served, name, room))
         chat.mode = "calls_forever"
         before = len(chat.asked)
