@@ -93,6 +93,17 @@ def test_the_bridge_needs_neither_the_server_nor_the_protocols_library() -> None
     assert not late & set(_imported(code))
 
 
+def test_the_command_line_is_built_without_what_its_commands_need() -> None:
+    code = """
+import json, sys
+from pps.interfaces.cli.main import build
+build()
+print(json.dumps(list(sys.modules)))
+"""
+    late = {*_LATE, "asyncio", "pydantic", "starlette", "sqlite3", "pps.operations.table"}
+    assert not {*late, "pps.server"} & set(_imported(code))
+
+
 def test_each_operation_is_found_by_its_name_without_importing_the_others() -> None:
     code = """
 import json, sys

@@ -5,15 +5,12 @@ And what a few do on this machine beside.
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
-import queue
 import shlex
 import shutil
 import sys
 import tempfile
-import threading
 from collections.abc import Callable, Collection, Generator, Mapping
 from contextlib import closing
 from pathlib import Path
@@ -306,6 +303,10 @@ def upgraded_here(
         StoreConflict: A server was started meanwhile.
         PPSError: An error of the operation.
     """
+    import asyncio  # not at the top: help imports nothing heavy
+    import queue
+    import threading
+
     reports: queue.SimpleQueue[dict[str, JSON] | None] = queue.SimpleQueue()
     answers: list[dict[str, Any]] = []
     errors: list[BaseException] = []
