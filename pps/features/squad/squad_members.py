@@ -1,4 +1,4 @@
-"""Founding of squads: members, and their Agent records in the pool with what relates to them."""
+"""Members of squads: founding and joining, their Agent records in the pool, their presence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""``pps demo``: the shipped sample as a story in five steps, the one that the README shows."""
+"""``pps demo``: the shipped sample as a story in five steps, the one that the README shows.
+
+``pps demo squad`` is the worked flow of a squad of six, step by step.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,8 @@
-"""Shared by all commands: the server, answers as text or JSON, progress, errors in one line."""
+"""Shared by all commands: the server, answers as text or JSON, progress, errors in one line.
+
+People read errors in a command's own words, and answers, which their operations word, with short
+ids and colour.
+"""
 
 from __future__ import annotations
 

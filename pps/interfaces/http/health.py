@@ -1,4 +1,7 @@
-"""How the server is: whether it can take requests, and the health of what is open."""
+"""How the server is: whether it can take requests, and the health of what is open.
+
+Probes try what it needs: a disk that takes writes; PostgreSQL and Neo4j where they are used.
+"""
 
 from __future__ import annotations
 

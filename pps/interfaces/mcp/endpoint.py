@@ -1,4 +1,7 @@
-"""The tools over streamable HTTP, each call for the entity or router of its token."""
+"""The tools over streamable HTTP, each call for the entity or router of its token.
+
+The server object of the protocol's library answers with errors that never leak what they must not.
+"""
 
 from __future__ import annotations
 
