@@ -109,6 +109,8 @@ def read_correction(sentence: Sentence) -> CorrectionDraft | None:
         return None
     right = match["right"].strip()
     wrong = (match["wrong"] or "").strip()
+    if not right:
+        return None
     for read, relations in _readers(match):
         value = read(right)
         if value and len(value) >= len(right) - 8:

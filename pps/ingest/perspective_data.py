@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 
 import numpy as np
 
-from pps.core.errors import PPSError
+from pps.core.errors import ModelUnavailable, PPSError
 from pps.core.values import Fact, ItemKind, Node, Turn, words_of
 from pps.index.prompts import ASKS, only_asks, statements_of
 from pps.index.signs import causal_pairs, hashed, identifiers, letters
@@ -123,18 +123,27 @@ class PerspectiveData:
         await self._journal.perspective_data.put(ids, [*data, *statements])
 
     async def _cause_data(self, kind: ItemKind, texts: Mapping[str, str]) -> list[PerspectiveDatum]:
-        """Return the vectors of causes and effects, float16 of shape (pairs, 2, dimension)."""
+        """Return the vectors of causes and effects, float16 of shape (pairs, 2, dimension).
+
+        If the texts are refused together, each is embedded alone: one that a provider refuses
+        keeps no other from having its vectors.
+        """
         pairs_of = {item: causal_pairs(text) for item, text in texts.items()}
         pairs_of = {item: pairs for item, pairs in pairs_of.items() if pairs}
         if self._vectors is None or not pairs_of:
             return []
-        spans = [span for pairs in pairs_of.values() for pair in pairs for span in pair]
         try:
+            spans = [span for pairs in pairs_of.values() for pair in pairs for span in pair]
             vectors = await self._vectors.of(spans)
         except PPSError as error:
-            _log.warning("causes are to be embedded later: %s", error.message)
-            return [PerspectiveDatum(item, kind, "cause", FAILED) for item in pairs_of]
-        data: list[PerspectiveDatum] = []
+            if len(pairs_of) == 1 or isinstance(error, ModelUnavailable):
+                _log.warning("causes are to be embedded later: %s", error.message)
+                return [PerspectiveDatum(item, kind, "cause", FAILED) for item in pairs_of]
+            data: list[PerspectiveDatum] = []
+            for item in pairs_of:
+                data += await self._cause_data(kind, {item: texts[item]})
+            return data
+        data = []
         for item, pairs in pairs_of.items():
             rows = [[vectors[cause], vectors[effect]] for cause, effect in pairs]
             packed = np.array(rows, dtype=np.float16).tobytes()

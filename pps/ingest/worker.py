@@ -382,6 +382,7 @@ class Worker:
         notices = self._notices
         if (
             not self._saved.is_set()
+            and not self._unindexed
             and await self._queue.due_at("save") is None
             and notices == self._notices
         ):
@@ -480,6 +481,10 @@ class Worker:
         self._hurry = False
         wait_s = await self._wait_s()
         look_s = _LOOK_S
+        if wait_s is not None and self._unindexed:  # a reading waits, and indexing had failed
+            async with self.held(None):
+                await self._steps.index()
+                await self._indexed()
         if wait_s is None:
             unread = self.reader is not None and await self._queue.due_at("read") is not None
             if not unread:

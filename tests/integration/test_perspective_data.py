@@ -10,7 +10,7 @@ import pytest
 
 from pps.app import App
 from pps.config import Settings
-from pps.core.errors import ModelUnavailable
+from pps.core.errors import ConfigError, ModelUnavailable
 from pps.ingest.passage_vectors import PassageVectors
 from pps.journal.perspective_rows import PerspectiveRows
 from pps.memory import Memory
@@ -115,6 +115,24 @@ async def test_a_perspective_that_fails_is_marked_noted_and_made_later(
     monkeypatch.setattr(PassageVectors, "of", embed)
     await memory.parts.indexer.settle()
     assert (flood, "cause") in await kept(memory)
+
+
+async def test_a_text_that_a_provider_refuses_keeps_no_other_from_having_its_causes(
+    memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    embed = PassageVectors.of
+
+    async def refuses(self: PassageVectors, texts: list[str], soon: tuple[str, ...] = ()) -> object:
+        if "the pump broke" in texts:
+            raise ConfigError("the provider refuses a text")
+        return await embed(self, texts, soon)
+
+    monkeypatch.setattr(PassageVectors, "of", refuses)
+    other = "The road was closed because a tree had fallen."
+    receipts = await memory.remember_many([(FLOOD, {}), (other, {})])
+    assert await memory.settled()
+    causes = [item for item, perspective in await kept(memory) if perspective == "cause"]
+    assert causes == [receipts[1].turn_id]
 
 
 def killed_while_features_are_written(settings: Settings) -> None:

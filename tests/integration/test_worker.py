@@ -42,6 +42,7 @@ class Scripted:
         self.starts = 0
         self.away = 0
         self.deaf: list[PPSError] = []
+        self.unindexable: list[PPSError] = []
 
     async def save(self, jobs: Sequence[Job], end: End) -> None:
         self.starts += 1
@@ -59,7 +60,8 @@ class Scripted:
         await self.journal.write(end([(job.id, JobResult(nodes=1)) for job in jobs]))
 
     async def index(self) -> None:
-        """Nothing is derived here."""
+        if self.unindexable:
+            raise self.unindexable.pop(0)
 
     async def read(self, job: Job) -> JobResult:
         if self.deaf:
@@ -163,6 +165,21 @@ async def test_turns_are_saved_while_the_model_that_reads_them_is_away_and_read_
     assert steps.done == steps.heard == ["a", "b", "c"]
     job = (await journal.queue.list("done"))[0]
     assert job.result == JobResult(nodes=1, facts=1)
+
+
+async def test_turns_are_not_called_findable_before_a_failed_index_caught_up(
+    journal: Journal,
+) -> None:
+    steps = Scripted(journal)
+    steps.unindexable = [StoreUnavailable("no index"), StoreUnavailable("no index yet")]
+    steps.deaf = [ModelUnavailable("busy", provider="extractor", retry_after_s=3600.0)]
+    worker = Worker(journal, steps, "w", quick_rules())
+    await appended(journal, "a", extraction="model")
+    worker.start()
+    assert await worker.saved(PATIENCE_S)
+    assert steps.unindexable == []
+    assert (await journal.queue.due_at("read")) is not None, "a reading still waits"
+    await worker.stop()
 
 
 async def test_a_provider_that_asks_to_be_left_alone_for_years_is_asked_again_within_the_hour(

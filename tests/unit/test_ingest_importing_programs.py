@@ -327,6 +327,13 @@ def test_a_note_that_has_only_properties_is_kept(tmp_path: Path) -> None:
     assert item.options.get("tags") == ("person",)
 
 
+def test_a_fence_of_another_kind_does_not_end_a_block_of_code(tmp_path: Path) -> None:
+    text = "# Tea\n\n```sh\n~~~\n# no heading\n```\n\n## Water\n\n"
+    note = made.note(tmp_path / "Brewing.md", text + "Boil it first. " * 80)
+    _, second = read(note)[0]
+    assert second.content.startswith("Tea › Water\n\nBoil it first.")
+
+
 def test_links_of_a_vault_become_relations(tmp_path: Path) -> None:
     text = (
         '---\nauthor: "[[Ines Prado]]"\n---\nSee [[folder/Kettle|the kettle]] and [[Green Tea#Heat]].\n'
@@ -380,6 +387,7 @@ def test_a_date_in_a_note_counts_more_than_that_in_its_name(tmp_path: Path) -> N
         ("---\npermalink: a/b\n---\n- [method] Cold water\n", "basic-memory"),
         ("---\npermalink: a/b\ntype: note\n---\n- requires [[Kettle]]\n", "basic-memory"),
         ("---\ntitle: Cup\npermalink: a/b\n---\n- holds [[Kettle]]\n", "basic-memory"),
+        ("---\r\ntitle: Cup\r\npermalink: a/b\r\n---\r\n- holds [[Kettle]]\r\n", "basic-memory"),
         ("---\npermalink: /blog/tea\n---\nSee [[Kettle]].\n- [[Kettle]]\n", "markdown"),
         ("---\npermalink: a/b\ntype: post\n---\n- [[Kettle]]\n", "markdown"),
         ("---\ntype: note\n---\n- [method] Cold water\n- requires [[Kettle]]\n", "markdown"),

@@ -132,6 +132,8 @@ def test_a_correction_names_what_is_right(text: str, expected: CorrectionDraft) 
         "Wait, that's great!",
         "No, make it quick.",
         "No, it's a bug.",
+        "No, that's  .",
+        "I meant  , not Monday",
     ],
 )
 def test_what_puts_nothing_right_is_no_correction(text: str) -> None:

@@ -48,7 +48,7 @@ _OBSERVATION = re.compile(r"\s*[-*+]\s+\[([^\[\]()\s][^\[\]()]*)\]\s+(\S.*)")
 _RELATION = re.compile(r"\s*[-*+]\s+([^\[\]]*?)\s*\[\[([^\[\]]+)\]\]\s*(?:\((.*)\))?\s*")
 _LINK = re.compile(r"\[\[([^\[\]]+)\]\]")
 _BOX = re.compile(r"[xX ~/-]")
-_TITLED = re.compile(r"\ufeff?---\n(?:(?!---).*\n)*?title\s*:")
+_TITLED = re.compile(r"\ufeff?---\r?\n(?:(?!---).*\n)*?title\s*:")
 """Front matter with a title."""
 _HASHTAG = re.compile(r"(?<!\S)#([^\s#]+)")
 _DATED_NAME = re.compile(r"(\d{4})([-_. ]?)(\d{2})\2(\d{2})(?!\d)")
@@ -148,12 +148,13 @@ def _headings(text: str) -> list[_Heading]:
     """Return the headings outside of code."""
     headings: list[_Heading] = []
     position = 0
-    in_code = False
+    open_fence = ""
     for line in text.splitlines(keepends=True):
         heading = _HEADING.fullmatch(line.strip("\r\n"))
-        if _FENCE.match(line):
-            in_code = not in_code
-        elif heading and not in_code:
+        fence = _FENCE.match(line)
+        if fence and open_fence in ("", fence[1]):  # a block ends with the fence that began it
+            open_fence = "" if open_fence else fence[1]
+        elif heading and not open_fence:
             headings.append(_Heading(position, len(heading[1]), heading[2]))
         position += len(line)
     return headings
