@@ -200,7 +200,8 @@ def packs_given(
 
 def forget(connection: Connection, ids: Sequence[str]) -> None:
     """Drop the rows of shown ids; the id of an anchor's passage is made of the anchor's title."""
-    passage_of = "substr(id, 1, instr(id, '#') - 1)"  # of an anchor, see ``recall.hits.shown_id``
+    # Of an anchor, see ``recall.hits.shown_id``; PostgreSQL refuses a negative length.
+    passage_of = "CASE WHEN instr(id, '#') > 0 THEN substr(id, 1, instr(id, '#') - 1) END"
     statement = f"DELETE FROM shown WHERE id IN {LIST} OR {passage_of} IN {LIST}"  # noqa: S608
     connection.execute(statement, (listed(ids), listed(ids)))
 

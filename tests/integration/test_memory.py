@@ -12,7 +12,7 @@ import pytest
 
 from pps.app import App
 from pps.core.errors import InvalidRequest, NotFound
-from pps.core.values import Episode, Fact, FactDraft, NodeDraft, Turn
+from pps.core.values import Episode, Fact, FactDraft, Node, NodeDraft, Turn
 from pps.memory import Memory
 
 _Told = TypeVar("_Told")
@@ -35,7 +35,7 @@ async def test_a_turn_with_given_facts_comes_back_in_every_channel(memory: Memor
     )
     assert recalled["facts"][0].text == "Priya lives in Tarn."
     assert recalled["episodes"][0].id == receipt.turn_id
-    assert "Priya" in {hit.item.name for hit in recalled["nodes"]}
+    assert "Priya" in {hit.item.name for hit in recalled["nodes"] if isinstance(hit.item, Node)}
 
 
 async def test_the_same_source_ref_is_stored_once(memory: Memory) -> None:
@@ -174,6 +174,18 @@ async def test_forgetting_a_turn_shows_first_and_then_takes_what_only_it_support
     with pytest.raises(NotFound):
         await memory.get([gone.turn_id])
     assert [item.uuid for item in await memory.get([kept.turn_id])] == [kept.turn_id]
+
+
+async def test_forgetting_takes_an_item_and_an_anchors_passages_from_what_sessions_were_shown(
+    memory: Memory,
+) -> None:
+    told = await memory.remember("The lighthouse is painted white.")
+    given = memory.parts.journal.given
+    await given.record("s", "turn", 9, [told.turn_id, "tea#0", "tea#12", "coffee#1"])
+    await memory.forget([told.turn_id], dry_run=False)
+    assert (await given.seen("s")).ids == {"tea#0", "tea#12", "coffee#1"}
+    await given.forget(["tea"])
+    assert (await given.seen("s")).ids == {"coffee#1"}
 
 
 async def test_a_fact_with_two_supports_survives_the_loss_of_one(memory: Memory) -> None:
