@@ -22,7 +22,7 @@ LONGEST_PASSAGE = 1_000
 LONGEST_MARK = 240
 """Characters of what took the place of a line."""
 _SAME_SHARE = 0.6
-"""A text that makes up so much of another says the same."""
+"""Least length of the text that the other holds, as a share of the other's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Line:
     words: str
 
     def says_the_same(self, other: Line) -> bool:
-        """Tell whether the words of one line make up nearly all words of the other."""
+        """Tell whether one line's folded text is in the other's and nearly as long."""
         short, long = sorted((self.words, other.words), key=len)
         return bool(short) and short in long and len(short) >= _SAME_SHARE * len(long)
 

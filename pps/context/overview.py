@@ -59,9 +59,10 @@ class CurrentNode:
     """A node that matters now.
 
     Attributes:
-        line: The latest fact about it that holds, at most 240 characters; ``fact`` is its id.
-        facts: How many of the latest 600 stated facts are about it and hold.
-        last_at: When it was last spoken of.
+        line: The latest valid fact with it as subject, else the latest that names it, at most 240
+            characters; ``fact`` is its id.
+        facts: Valid facts about it among those of the latest 600 statements (a turn and a fact).
+        last_at: Event time of the latest turn that states a valid fact about it.
     """
 
     id: str
@@ -98,7 +99,7 @@ class GivenToday:
 
     Attributes:
         prompts: Prompts that were answered with a pack; ``tokens`` of all packs.
-        lines: The first six items of the latest packs, those that are still there.
+        lines: Up to six items of the latest packs of the latest session, those that are still there.
     """
 
     sessions: int
@@ -210,7 +211,7 @@ def current_record(record: Record) -> CurrentRecord:
 async def read_latest(
     journal: Journal, client: IsolatedGraphitiClient, own_node: str, name: str
 ) -> LatestStatements:
-    """Return the identity, and what the latest 600 stated facts say.
+    """Return the identity, the current nodes, the recent changes and the latest sessions.
 
     Raises:
         StoreUnavailable: A store does not answer.

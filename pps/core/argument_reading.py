@@ -1,4 +1,4 @@
-"""What clients send, read by the schema of the tool, before validation.
+"""Converts arguments to the types of a tool's schema, before validation.
 
 Models and their clients write a value in more ways than one: a list as JSON text, ``"5"`` for 5,
 one text for a list of texts, ``nodeType`` for ``node_type``. Each is read as the value that it can
@@ -34,7 +34,7 @@ _BOOLEANS = {"true": True, "false": False}
 
 
 def read_arguments(arguments: Mapping[str, JSON], shape: Shape, field: str = "") -> dict[str, JSON]:
-    """Return an object as its schema has it; names that the schema does not know stay as they are.
+    """Return an object converted to its schema; names that the schema does not know are kept.
 
     Args:
         arguments: Of bounded size; see ``json_bounds.check_values``.

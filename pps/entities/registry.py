@@ -364,7 +364,7 @@ class Registry:
         return entry if entry is not None and stamp == self._file.stamp() else None
 
     def mount(self, name: str, *, include_archived: bool = False) -> Entry:
-        """Return the entry of an entity whose memory is about to be opened, or moved.
+        """Return the entry of an entity, after a check that its folder holds its data.
 
         Raises:
             UnknownEntity: No such entity, or it is archived.
@@ -474,7 +474,7 @@ class Registry:
             return token.text
 
     def bounds_of_token(self, token: str) -> tokens.Bounds:
-        """Return what a token may do at most; of one that is none, nothing."""
+        """Return the bounds of an entity's token; an invalid token has no toolset."""
         return tokens.bounds(tokens.presented(self._file, token, "entity"))
 
     def revoke_tokens(self, name: str) -> int:
@@ -484,7 +484,7 @@ class Registry:
             return db.execute("DELETE FROM token WHERE grp = ?", (group,)).rowcount
 
     def entity_of_token(self, token: str) -> EntityId | None:
-        """Return whom a token speaks for; None for a wrong, revoked or archived one."""
+        """Return the entity of a token; None if invalid or revoked, or its entity archived."""
         row = tokens.presented(self._file, token, "entity")
         if row is None or row["archived"] != 0:
             return None

@@ -1,4 +1,4 @@
-"""Between PPS's values and Graphiti's rows, the same for both stores.
+"""Converts PPS's values to Graphiti's rows and back.
 
 What Graphiti has no place for (kind, aliases, tags, the user's own attributes) is one JSON string
 under the attribute ``pps``, so that stock Graphiti reads the graph. Attributes that Graphiti's own
@@ -241,7 +241,7 @@ def own_attributes(
     """Return the user's attributes: those that Graphiti's (``foreign``) lack or have otherwise.
 
     Raises:
-        InvalidRequest: A name is a column's of Graphiti, or begins with ``_``.
+        InvalidRequest: A name is uuid, group_id or labels, or begins with ``_``.
     """
     graphiti = foreign or {}
     own = {

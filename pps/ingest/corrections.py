@@ -99,7 +99,7 @@ _BY_VERB: tuple[tuple[str, _Reader], ...] = (
 
 
 def read_correction(sentence: Sentence) -> CorrectionDraft | None:
-    """Return the correction of an earlier sentence; None if the sentence is none.
+    """Return the correction of an earlier sentence; None if the sentence corrects nothing.
 
     "Actually no, it's Turin" is one, "I meant cortado", and about another person "Wait, no: she
     works at Ericsson".

@@ -313,9 +313,9 @@ class Linker:
         )
 
     async def waiting(self, fresh: Iterable[str]) -> Batch | None:
-        """Return the missing relations and mentions of texts that link to these folded names.
+        """Return a batch with what texts say that link to these folded names; None without any.
 
-        None if nothing is missing.
+        It has the relations that are missing, and the mentions, also those that exist.
         """
         rows = await self._journal.records.linking(list(fresh))
         if not rows:

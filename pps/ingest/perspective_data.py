@@ -19,7 +19,7 @@ from pps.journal.links import holds
 from pps.journal.perspective_rows import FAILED, PerspectiveDatum
 
 VERSION = 4
-"""Version of the rules; the data of a memory with another version is made again."""
+"""Version of the rules: increase it and every memory computes its perspective data again."""
 _MARK = "features"
 _PAGE = 500
 _RETRY_S = 30.0
@@ -29,7 +29,7 @@ _log = logging.getLogger(__name__)
 class PerspectiveData:
     """Makes and stores the perspective data of one entity.
 
-    An item whose data fails is marked and retried later; it does not hold up others.
+    An item whose data fails is marked and retried later.
     """
 
     def __init__(

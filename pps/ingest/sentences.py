@@ -19,7 +19,7 @@ LONGEST_SENTENCE = 300
 """Most characters of a sentence that is read; a longer one states nothing plainly."""
 
 MOST_SENTENCES = 400
-"""Most sentences of a text that are read."""
+"""Most pieces of a text that are looked at."""
 
 _SHORTEST_SENTENCE = 6
 
@@ -145,7 +145,8 @@ class Clause:
 
     Attributes:
         text: Its words, contractions spelled out, without what leads in.
-        mood: ``denied`` can end facts and states none; ``guessed`` does neither.
+        mood: ``denied`` can end facts; ``guessed`` cannot. Both name people in passing ("my sister
+            Ana").
         dated: Its words with what leads in, which may name its time: "from Monday I work there".
     """
 

@@ -375,7 +375,7 @@ class Worker:
         return bool(jobs)
 
     async def _has_place(self) -> bool:
-        """Take one of the places for readings, if there is anything to read."""
+        """Claim a place for a reading; give it back and return False if nothing is to read."""
         if await self._queue.due_at("read") is None:
             self._rules.places.release(self)
             return False

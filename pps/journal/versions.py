@@ -31,7 +31,7 @@ class Version:
         title, kind: Of the record; empty for a text that is no record.
         status, state: Of a typed record; empty for others.
 
-    Versions from before 2026-12 have no kind and no fields.
+    Versions written before these columns existed have no kind and no fields.
     """
 
     number: int
@@ -108,7 +108,7 @@ def revise(db: Connection, turn: str, change: ChangeType, actor: str, rework: Re
         "SELECT id, state, stage, payload FROM jobs WHERE turn = ?", (turn,)
     ).fetchone()
     before = Text(before_turn.content, before_turn.tags, load_payload(stored))
-    # A command only reads: its answer is discarded when the text has changed by then.
+    # Stage 1 of an extractor's command only reads: its answer is discarded if the text has changed.
     is_read_by_command = stage and before.payload.extraction != "model"
     if state == "running" and not is_read_by_command:
         raise Revising(job_id)
@@ -224,7 +224,7 @@ def latest(db: Connection, before: datetime, limit: int) -> list[TextChange]:
             FROM versions WHERE number > 1 AND at < ?
             AND NOT EXISTS (SELECT 1 FROM records AS r
                 WHERE r.turn = versions.turn AND {TYPED})
-            ORDER BY at DESC LIMIT ?""",  # noqa: S608 - literals
+            ORDER BY at DESC, seq DESC LIMIT ?""",  # noqa: S608 - literals
         (micros(before), limit),
     )
     return [

@@ -50,7 +50,7 @@ _MIN_SAME_WORDS = 3
 _COMPARABLE = 0.8
 """Share of an item's score from which a later one may take its place."""
 _PREFIX_LETTERS = 5
-"""Letters by which words are compared: "lives" and "living" are one."""
+"""Letters by which words are compared: "garden" and "gardening" are one."""
 _SCRIPTS_WITHOUT_SPACES = "\u0e00"
 """The first character of scripts without spaces; two of their characters count as one word."""
 _WORDS = re.compile(r"\w+")
@@ -235,7 +235,7 @@ def of_turns(
     profile: ChannelProfile,
     nearest: Container[str] = (),
 ) -> dict[str, float]:
-    """Return id → factor of a turn's score by its words and its speaker: see ``ChannelProfile``.
+    """Return turn id → score factor: substance, assistant, speaker and standing rule of the profile.
 
     ``nearest`` are the first by meaning. A short note among them is the answer more often than a
     long text that shares chance words: substance damps none of them that says something.

@@ -232,7 +232,7 @@ class SqlGraphStore(GraphStore):
         return counts
 
     async def foreign_edges(self) -> int:
-        """Return the number of references out of the group; 0 unless another program wrote here."""
+        """Return the number of references to rows that the group lacks; 0 if only PPS wrote."""
 
         def count(session: SqlSession) -> int:
             total = 0

@@ -103,14 +103,14 @@ async def give(desk: Desk, to: str, record: RecordGiven) -> Record:
 
 
 async def take(desk: Desk, id_: str) -> Record:
-    """Take a task that waits or whose lease has run out.
+    """Start one of this member's tasks that waits, or whose lease has run out.
 
     Of several simultaneous calls one succeeds.
 
     Raises:
         NotFound: There is no such task.
         InvalidRequest: It is another member's.
-        StoreConflict: It is held already.
+        StoreConflict: It is in progress with a running lease, or has ended.
     """
     async with desk.pool() as pool:
         task = await _task(pool, id_, desk.me.id)

@@ -194,7 +194,7 @@ async def _windows_alike(sources: Sources, ids: Sequence[str]) -> Likeness:
 
 @retriever(alike=_windows_alike)
 async def intent(search: Search, channel: ChannelName, depth: int) -> list[Scored]:
-    """Intent: nearness in meaning, times what the turns around a text say of the query: .8 to 1.2.
+    """Intent: nearness in meaning, times what the turns around a text say: .85 to 1.15.
 
     A strong likeness is moved by .05 at most, a middling one by .1, a weak one by .15.
     """
