@@ -88,21 +88,18 @@ def looks_random(value: str) -> bool:
     A run of repeated characters is none. Words joined by ``-``, ``_`` or ``.`` are names, however
     long.
     """
-    runs = [run for run in _RUN.findall(value) if len(run) >= _LEAST_RUN]
-    return any(
-        _mixes_letters_and_digits(run) and entropy_bits(run) >= _LEAST_ENTROPY_BITS for run in runs
-    )
+    for run in _RUN.findall(value):
+        digits = sum(char.isdigit() for char in run)
+        is_mixed = 2 <= digits < len(run) - 1
+        if len(run) >= _LEAST_RUN and is_mixed and entropy_bits(run) >= _LEAST_ENTROPY_BITS:
+            return True
+    return False
 
 
 def entropy_bits(value: str) -> float:
     """Return Shannon's entropy of a text's characters, in bits a character; 0 when it is empty."""
     size = len(value)
     return -sum(count / size * math.log2(count / size) for count in Counter(value).values())
-
-
-def _mixes_letters_and_digits(run: str) -> bool:
-    digits = sum(char.isdigit() for char in run)
-    return digits >= 2 and digits < len(run) - 1
 
 
 _HEX = "[a-f0-9]"

@@ -189,20 +189,20 @@ class SqlSearch(GroupSearch):
 def _fact_filter(filters: SearchFilters) -> FactFilter:
     if filters.property_filters:
         raise InvalidRequest("property_filters", "are not supported: attributes have no columns")
-    restricted: list[TimeColumn] = [column for column in _TIME_COLUMNS if getattr(filters, column)]
+    times: list[tuple[TimeColumn, list[list[TimeTest]]]] = []
+    for column in _TIME_COLUMNS:
+        # Graphiti's alternatives, each a list of tests that must all hold.
+        alternatives: Sequence[Sequence[DateFilter]] = getattr(filters, column) or ()
+        if alternatives:
+            times.append((column, [_time_tests(tests) for tests in alternatives]))
     return FactFilter(
         uuids=filters.edge_uuids,
         relations=filters.edge_types,
         subjects=filters.edge_source_node_uuids,
         objects=filters.edge_target_node_uuids,
         labels=filters.node_labels or None,
-        times=tuple((column, _alternatives(getattr(filters, column))) for column in restricted),
+        times=tuple(times),
     )
-
-
-def _alternatives(filters: Sequence[Sequence[DateFilter]]) -> list[list[TimeTest]]:
-    """Return Graphiti's alternatives, each a list of tests that must all hold."""
-    return [_time_tests(tests) for tests in filters]
 
 
 def _time_tests(tests: Sequence[DateFilter]) -> list[TimeTest]:

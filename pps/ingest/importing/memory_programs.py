@@ -6,7 +6,7 @@ The others are mcp-memory-service and Letta.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -30,7 +30,7 @@ from pps.ingest.importing.items import (
     tags,
 )
 from pps.ingest.importing.source_files import Source
-from pps.ingest.importing.streams import JSONEntry, moment, objects, string
+from pps.ingest.importing.streams import JSONEntry, moment, objects, sequence, string
 from pps.ingest.redact import whole
 
 _TEXTS = ("memory", "content", "data", "text")
@@ -526,7 +526,7 @@ def _service_memory(entry: JSONEntry, where: str) -> Iterator[Read]:
         yield Unreadable(where, "has no content")
         return
     written = entry.get("tags") or metadata.get("tags") or metadata.get("tags_str") or ""
-    names = written.split(",") if isinstance(written, str) else map(string, _sequence(written))
+    names = written.split(",") if isinstance(written, str) else map(string, sequence(written))
     kinds = [entry.text("memory_type", "type") or metadata.text("memory_type", "type")]
     times = ("created_at", "created_at_iso", "timestamp", "timestamp_float")
     at = entry.moment(*times) or metadata.moment(*times)
@@ -541,10 +541,6 @@ def _service_memory(entry: JSONEntry, where: str) -> Iterator[Read]:
     if at:
         options["occurred_at"] = at
     yield from pieces(text, options, where)
-
-
-def _sequence(value: JSON) -> Sequence[JSON]:
-    return value if isinstance(value, list) else ()
 
 
 # Letta

@@ -57,7 +57,7 @@ class JSONEntry:
 
     def values(self, *names: str) -> Sequence[JSON]:
         """Return the first of the named fields that is a list and not empty."""
-        sequences = (_sequence(self.fields.get(name)) for name in names)
+        sequences = (sequence(self.fields.get(name)) for name in names)
         return next(filter(None, sequences), ())
 
     def entries(self, *names: str) -> list[JSONEntry]:
@@ -103,7 +103,8 @@ def string(value: object) -> str:
     )
 
 
-def _sequence(value: object) -> Sequence[JSON]:
+def sequence(value: object) -> Sequence[JSON]:
+    """Return a list, or an empty one for another value."""
     return cast("Sequence[JSON]", value) if isinstance(value, list) else ()
 
 
