@@ -46,10 +46,9 @@ from pps.ingest.revising import RecordParts
 from pps.ingest.work_rules import Provider, WorkRules
 from pps.ingest.worker import Worker
 from pps.ingest.write_path import Pipeline
-from pps.isolation.adopting import adopt_group
 from pps.isolation.binding import Models
 from pps.isolation.client import EntityDriver, IsolatedGraphitiClient
-from pps.isolation.publishing import ANEW, Publisher
+from pps.isolation.publishing import ANEW, Publisher, adopt_group
 from pps.journal.journal import Journal
 from pps.journal.meta import PUBLISHED_AT
 from pps.memory import Memory, Parts
@@ -65,7 +64,7 @@ from pps.records.work_hours import ProvidedCalendars
 from pps.store.graph_tables import GraphTables
 
 if TYPE_CHECKING:
-    from pps.isolation.neo4j_driver import PooledNeo4jDriver
+    from pps.isolation.neo4j import PooledNeo4jDriver
 
 Anew = Literal["no", "vectors", "all", "graph"]
 """Files to begin anew, empty: ``vectors`` for another model, ``all`` indexes, the ``graph`` too.
@@ -354,7 +353,7 @@ class _Opening:
             await self._prepare_publishing(indexes)
         remedy = f"`pps rebuild {self._entry.entity.name}` makes it anew"
         store = "postgresql" if self._entry.store == "postgresql" else "embedded"
-        driver = EntityDriver(GraphTables(self._journal, remedy, indexes), store, _kept_open)
+        driver = EntityDriver(GraphTables(self._journal, remedy, indexes), store)
         has_own_extractor = self._extractor != shared.settings.extractor
         extractor = make_extractor(self._extractor) if has_own_extractor else shared.extractor
         models = Models(
@@ -497,10 +496,6 @@ class _Opening:
         rules.backlog.set(await self._journal.unfinished())
         worker.start()
         self._stack.push_async_callback(worker.stop)
-
-
-async def _kept_open() -> None:
-    """Close nothing, because the graph tables are part of the journal."""
 
 
 async def _repaired(

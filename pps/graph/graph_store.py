@@ -73,13 +73,13 @@ async def shortest_path(
     frontier = [start]
     while frontier and end not in came and max_hops > 0:
         max_hops -= 1
-        found: dict[str, tuple[str, str]] = {}
+        reached: dict[str, tuple[str, str]] = {}
         for link in sorted(await expand(frontier), key=lambda link: link.fact):
-            for here, there in ((link.subject, link.object), (link.object, link.subject)):
-                if here in came and there not in came and there not in found:
-                    found[there] = (here, link.fact)
-        came.update(found)
-        frontier = sorted(found)
+            for near, far in ((link.subject, link.object), (link.object, link.subject)):
+                if near in came and far not in came and far not in reached:
+                    reached[far] = (near, link.fact)
+        came.update(reached)
+        frontier = sorted(reached)
     return _walk(came, end) if end in came else None
 
 

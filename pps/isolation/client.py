@@ -57,6 +57,10 @@ _MANY = 100_000
 _Item = TypeVar("_Item", Node, Fact, Episode)
 
 
+async def _close_nothing() -> None:
+    pass
+
+
 @dataclass(frozen=True, slots=True)
 class EntityDriver:
     """The store of an entity's client, and the function that closes it.
@@ -64,11 +68,13 @@ class EntityDriver:
     Attributes:
         driver: The entity's graph tables; for ``neo4j``, where graphs are published, the driver of
             the server.
+        close: Closes nothing by default: the journal with the tables, or the process with the pool
+            of connections, belongs to another owner.
     """
 
     driver: GraphDriver | GraphTables
     store: StoreName
-    close: Callable[[], Awaitable[None]]
+    close: Callable[[], Awaitable[None]] = _close_nothing
 
 
 class PublishedSearch(Protocol):

@@ -14,7 +14,7 @@ from neo4j import READ_ACCESS, AsyncDriver, AsyncGraphDatabase, NotificationMini
 
 from pps.core.errors import InvalidRequest
 from pps.core.ids import is_group
-from pps.isolation.neo4j_driver import Address, mapping
+from pps.isolation.neo4j import Address, mapping
 
 SCHEMES: Final = ("neo4j", "neo4j+s", "neo4j+ssc", "bolt", "bolt+s", "bolt+ssc")
 _PAGE: Final = 1_000

@@ -4,6 +4,9 @@ Stock Graphiti, Neo4j Browser and Bloom read the published graph, and Graphiti's
 it. PPS reads no data back from it: an entry of the log names the row that changed, and the follower
 writes the row as the tables have it now. So every entry can be applied again. While Neo4j is away,
 the memory works, and the changes wait in the log.
+
+The other way, ``adopt_group`` copies a group that lies only on Neo4j, from an earlier PPS, into an
+entity's tables.
 """
 
 from __future__ import annotations
@@ -13,8 +16,10 @@ import contextlib
 import logging
 import random
 import time
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
 from typing import TypeAlias, TypeVar
 
 from graphiti_core.driver.driver import GraphDriver
@@ -29,14 +34,24 @@ from pps.isolation.binding import Inside, Models
 from pps.isolation.client import EntityDriver, bind
 from pps.isolation.counters import IsolationCounters
 from pps.isolation.graph_digests import Differences, compare_graphs
+from pps.isolation.graphiti_objects import GroupObjects
 from pps.isolation.recipes import GraphitiResults, SearchOptions, search_recipe
+from pps.isolation.sql_objects import stored_episode, stored_fact, stored_node
 from pps.isolation.store_neo4j import Neo4jStore
 from pps.journal.change_log import LogEntry
 from pps.journal.entries import Change
 from pps.journal.meta import PUBLISHED_AT
 from pps.store.graph_rows import StoredEpisode, StoredFact, StoredNode
 from pps.store.graph_tables import GraphTables, log_graph_rows
-from pps.store.sql_graph import SqlGraphStore
+from pps.store.sql_graph import (
+    SqlGraphStore,
+    clear,
+    put_episodes,
+    put_facts,
+    put_mentions,
+    put_nodes,
+)
+from pps.store.sql_session import SqlSession
 
 Connect: TypeAlias = Callable[[], Awaitable[GraphDriver]]
 _Item = TypeVar("_Item", StoredNode, StoredFact, StoredEpisode, "tuple[str, str]")
@@ -479,7 +494,7 @@ class Publisher:
         """
         if self._inside is None:
             driver = await self._connect()
-            opened = EntityDriver(driver, "neo4j", _kept_open)
+            opened = EntityDriver(driver, "neo4j")
             inside = bind(self._entity, opened, self._indexes, self._models, self._counters)
             crossing = await inside.store.foreign_edges()
             if crossing:
@@ -497,10 +512,6 @@ def _ids(changes: Sequence[Change], *kinds: str) -> list[str]:
     return list(dict.fromkeys(change.id for change in changes if change.kind in kinds))
 
 
-async def _kept_open() -> None:
-    """Close nothing: the pool of connections belongs to the process."""
-
-
 def _vectors_of(
     vectors: dict[str, Vector], items: Sequence[StoredNode] | Sequence[StoredFact]
 ) -> dict[str, Vector]:
@@ -510,3 +521,108 @@ def _vectors_of(
 def _absent(uuids: Sequence[str], present: Sequence[Node | Fact | Episode]) -> list[str]:
     known = {item.uuid for item in present}
     return [uuid for uuid in uuids if uuid not in known]
+
+
+class GroupReader:
+    """Reads one group on Neo4j as rows, page by page; every statement binds the group.
+
+    It changes nothing.
+    """
+
+    def __init__(self, inside: Inside) -> None:
+        # A driver of Neo4j is bound to these.
+        assert isinstance(inside.objects, GroupObjects)  # noqa: S101
+        self.store = inside.store
+        self._objects = inside.objects
+
+    async def nodes(self) -> AsyncIterator[list[StoredNode]]:
+        """Yield pages of nodes; their vectors are in the indexes."""
+        after = ""
+        while page := await self.store.scan_nodes(after, _PAGE):
+            after = page[-1].uuid
+            uuids = [node.uuid for node in page]
+            nodes = await self._objects.nodes(uuids)
+            yield [
+                stored_node({**node.model_dump(), "attributes": node.attributes}) for node in nodes
+            ]
+
+    async def facts(self) -> AsyncIterator[list[StoredFact]]:
+        """Yield pages of facts."""
+        after = ""
+        while page := await self.store.scan_facts(after, _PAGE):
+            after = page[-1].uuid
+            uuids = [fact.uuid for fact in page]
+            rows = [stored_fact(edge.model_dump()) for edge in await self._objects.edges(uuids)]
+            page_by_id = {fact.uuid: fact for fact in page}
+            # Graphiti's object of a fact has no precision of its times.
+            yield [
+                StoredFact(page_by_id[row.uuid], row.graphiti, row.reference_time) for row in rows
+            ]
+
+    async def episodes(
+        self,
+    ) -> AsyncIterator[tuple[list[StoredEpisode], list[tuple[str, str, str, datetime]]]]:
+        """Yield pages of episodes with their mentions."""
+        after = ""
+        while page := await self.store.scan_episodes(after, _PAGE):
+            after = page[-1].uuid
+            uuids = [episode.uuid for episode in page]
+            episodes = await self._objects.episodes(uuids)
+            rows = [
+                stored_episode({**episode.model_dump(), "source": episode.source.value})
+                for episode in episodes
+            ]
+            page_by_id = {episode.uuid: episode for episode in page}
+            rows = [StoredEpisode(page_by_id[row.uuid], row.source, row.metadata) for row in rows]
+            yield rows, await self._objects.mentions_of(uuids)
+
+
+async def adopt_group(
+    entity: EntityId,
+    driver: GraphDriver,
+    tables: GraphTables,
+    indexes: EntityIndexes,
+    counters: IsolationCounters,
+) -> None:
+    """Copy an entity's group on Neo4j into its tables, and compare both. Neo4j is not changed.
+
+    After an interruption, the next call starts again from empty tables.
+
+    Raises:
+        StoreUnavailable: Neo4j is away.
+        StoreError: The copy differs; the tables are emptied.
+    """
+    opened = EntityDriver(driver, "neo4j")
+    reader = GroupReader(bind(entity, opened, indexes, Models(), counters))
+    await tables.write(clear, secure=True)
+    async for nodes in reader.nodes():
+        await tables.write(partial(put_nodes, nodes=nodes))
+    async for facts in reader.facts():
+        await tables.write(partial(put_facts, facts=facts))
+    async for episodes, mentions in reader.episodes():
+        await tables.write(partial(_put_episodes, episodes=episodes, mentions=mentions))
+    copy = SqlGraphStore(tables)
+    counts_there = await reader.store.counts()
+    counts_here = await copy.counts()
+    differences = await compare_graphs(reader.store, copy)
+    if counts_there != counts_here or differences.any:
+        await tables.write(clear, secure=True)
+        counts_of_differences = [
+            f"{len(differences.missing[kind] | differences.extra[kind])} {kind}"
+            for kind in differences.expected
+            if differences.missing[kind] or differences.extra[kind]
+        ]
+        raise StoreError(
+            f"{entity.name}: its graph on Neo4j was read, and "
+            f"{', '.join(counts_of_differences) or 'the mentions'} came out otherwise; "
+            "nothing was changed there. Stop what writes to that group and open the memory again"
+        )
+
+
+def _put_episodes(
+    session: SqlSession,
+    episodes: Sequence[StoredEpisode],
+    mentions: Sequence[tuple[str, str, str, datetime]],
+) -> None:
+    put_episodes(session, episodes)
+    put_mentions(session, mentions)

@@ -227,7 +227,7 @@ async def _on_postgresql(settings: Settings) -> AsyncGenerator[ArenaStore]:
     async def open_driver(
         entity: EntityId, journal: Journal, indexes: EntityIndexes
     ) -> EntityDriver:
-        return EntityDriver(GraphTables(journal, indexes=indexes), "postgresql", _kept_open)
+        return EntityDriver(GraphTables(journal, indexes=indexes), "postgresql")
 
     async def erase(group: str) -> None:
         await asyncio.to_thread(database.erase, group)
@@ -239,11 +239,7 @@ async def _on_postgresql(settings: Settings) -> AsyncGenerator[ArenaStore]:
 
 
 async def _embedded(entity: EntityId, journal: Journal, indexes: EntityIndexes) -> EntityDriver:
-    return EntityDriver(GraphTables(journal, indexes=indexes), "embedded", _kept_open)
-
-
-async def _kept_open() -> None:
-    """Close nothing: whoever opened the journal closes it."""
+    return EntityDriver(GraphTables(journal, indexes=indexes), "embedded")
 
 
 class AttackOptions(TypedDict, total=False):
