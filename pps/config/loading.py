@@ -45,6 +45,7 @@ _PROVIDER_KEYS = {
     "gemini": ("GEMINI_API_KEY", "GOOGLE_API_KEY"),
     "groq": ("GROQ_API_KEY",),
 }
+_CREDENTIALS = re.compile(r"//[^/@\s]+@")
 
 
 def load(*, env: Mapping[str, str] | None = None, file: Path | None = None) -> Settings:
@@ -200,9 +201,6 @@ def _one_line(error: ValidationError) -> str:
         else:
             lines.append(f"setting '{problem.path}': {problem.problem}")
     return "; ".join(lines) + " (pps.toml or a PPS_* variable; config/pps.toml lists every setting)"
-
-
-_CREDENTIALS = re.compile(r"//[^/@\s]+@")
 
 
 @dataclass(frozen=True, slots=True)

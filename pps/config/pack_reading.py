@@ -37,6 +37,18 @@ from pps.core.user_files import NestedTooDeeply, parse_toml
 from pps.core.values import RESERVED_KINDS
 
 Tree = dict[str, object]
+MAX_BYTES = 1_000_000
+MAX_MISTAKES = 200
+"""Most mistakes of one file that are told with their lines."""
+_NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
+_SNAKE = re.compile(r"[a-z][a-z0-9_]{0,63}")
+_KIND = re.compile(r"[A-Z][A-Za-z0-9_]{0,63}")
+_LABEL = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
+_TOOL = re.compile(r"[A-Za-z][A-Za-z0-9_.]{0,63}")
+_OF_EDGES = ("id", "type", "source", "target")
+_Path = tuple[str, ...]
+Operations = Mapping[str, Collection[str]]
+"""Name of an operation → names of its arguments."""
 
 
 class Part(BaseModel):
@@ -132,20 +144,7 @@ class Tool(Part):
     without: list[str] = []
 
 
-MAX_BYTES = 1_000_000
-MAX_MISTAKES = 200
-"""Most mistakes of one file that are told with their lines."""
-_NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
-_SNAKE = re.compile(r"[a-z][a-z0-9_]{0,63}")
-_KIND = re.compile(r"[A-Z][A-Za-z0-9_]{0,63}")
-_LABEL = re.compile(r"[A-Za-z][A-Za-z0-9_]{0,63}")
-_TOOL = re.compile(r"[A-Za-z][A-Za-z0-9_.]{0,63}")
-_OF_EDGES = ("id", "type", "source", "target")
-
 _Model = TypeVar("_Model", bound=Part)
-_Path = tuple[str, ...]
-Operations = Mapping[str, Collection[str]]
-"""Name of an operation → names of its arguments."""
 
 
 @dataclass(frozen=True, slots=True)

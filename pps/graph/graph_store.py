@@ -19,6 +19,9 @@ from pps.graph.mapping import episode_of, fact_of, in_order, node_of, vector_of
 
 MAX_HOPS = 8
 """Most hops that a traversal may ask for."""
+Rows: TypeAlias = list[dict[str, Any]]
+"""Rows of a database as its library gives them; read by ``mapping`` and nowhere else."""
+_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +94,6 @@ def _walk(came: dict[str, tuple[str, str]], end: str) -> tuple[list[str], list[s
         nodes.append(previous)
         facts.append(fact)
     return nodes[::-1], facts[::-1]
-
-
-Rows: TypeAlias = list[dict[str, Any]]
-"""Rows of a database as its library gives them; read by ``mapping`` and nowhere else."""
-
-_T = TypeVar("_T")
 
 
 class Transaction(Protocol):

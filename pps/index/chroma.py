@@ -50,6 +50,31 @@ _HEADER = struct.Struct("<IQQQQ")
 """Version, an offset, allocated rows, used rows, and bytes per row in ``data_level0.bin``."""
 _VERSION = 1
 _LENGTH_BYTES = 4
+SLICE = 256
+"""Number of rows in one upsert.
+
+Chroma blocks the interpreter, and with it all requests, until the rows are on disk: 0.33 s for
+1,000 rows, 0.13 s for 256 (a quarter more time per row), 0.1 s for 128 (half as much again per
+row).
+"""
+_BATCH = 1000
+_FEW = 400
+"""Up to this many rows are scored exactly.
+
+The graph reads the same number for every query (``ef_search``), and may miss the nearest.
+"""
+_PRICE = 3.0
+"""Cost of fetching and dropping rows of the graph, in units of scoring one row exactly.
+
+With ``m`` allowed of ``size`` rows, scoring costs ``m`` and dropping ``_PRICE * k * size / m``;
+``_PRICE`` includes ``_SURPLUS``.
+"""
+_SURPLUS = 3.0
+_MARGIN = 20
+_WIDEST = 2000
+"""Maximum rows to fetch; beyond, passing the allowed ids to Chroma is faster."""
+Scored = list[tuple[RowKey, float]]
+"""Keys of rows with their cosine."""
 
 
 class ChromaAnswer(TypedDict):
@@ -222,34 +247,6 @@ def _overwrite(path: Path, start: int) -> None:
         if rest.strip(b"\0"):
             file.seek(start)
             file.write(bytes(len(rest)))
-
-
-SLICE = 256
-"""Number of rows in one upsert.
-
-Chroma blocks the interpreter, and with it all requests, until the rows are on disk: 0.33 s for
-1,000 rows, 0.13 s for 256 (a quarter more time per row), 0.1 s for 128 (half as much again per
-row).
-"""
-_BATCH = 1000
-_FEW = 400
-"""Up to this many rows are scored exactly.
-
-The graph reads the same number for every query (``ef_search``), and may miss the nearest.
-"""
-_PRICE = 3.0
-"""Cost of fetching and dropping rows of the graph, in units of scoring one row exactly.
-
-With ``m`` allowed of ``size`` rows, scoring costs ``m`` and dropping ``_PRICE * k * size / m``;
-``_PRICE`` includes ``_SURPLUS``.
-"""
-_SURPLUS = 3.0
-_MARGIN = 20
-_WIDEST = 2000
-"""Maximum rows to fetch; beyond, passing the allowed ids to Chroma is faster."""
-
-Scored = list[tuple[RowKey, float]]
-"""Keys of rows with their cosine."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,34 +28,6 @@ STATEMENTS: tuple[Statement, ...] = get_args(Statement)
 _STATEMENT_CHARS = 4_000
 """Characters of a turn that are read: a pasted document says nothing about the speaker."""
 _LONGEST_SENTENCE = 400
-
-
-@lru_cache(maxsize=2_048)
-def statements_of(text: str) -> frozenset[Statement]:
-    """Return which kinds of statement a person's words hold; empty for most texts.
-
-    Args:
-        text: The words alone, without the speaker's name.
-    """
-    sentences = [
-        sentence.strip().replace("’", "'")
-        for sentence in sentences_of(text[:_STATEMENT_CHARS])
-        if len(sentence) <= _LONGEST_SENTENCE and not is_question(sentence)
-    ]
-    return frozenset(
-        kind
-        for kind in STATEMENTS
-        if any(_cues(kind).search(sentence) for sentence in sentences if sentence)
-    )
-
-
-@lru_cache(maxsize=len(STATEMENTS))
-def _cues(kind: Statement) -> re.Pattern[str]:
-    languages = tomllib.loads(shipped("config/statements.toml").read_text("utf-8"))
-    patterns = [pattern for cues in languages.values() for pattern in cues[kind]]
-    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE)
-
-
 PromptKind: TypeAlias = Literal["idle", "task", "advice", "question", "instruction", "statement"]
 """``idle`` is small talk; ``task`` is code or common knowledge; ``advice`` asks for a product, a
 plan or an idea; ``question`` asks the memory; ``instruction`` and ``statement`` tell it
@@ -167,6 +139,32 @@ _FUNCTION_WORDS = frozenset(
 )
 _EDGES = re.compile(r"^\W+|\W+$")
 _ASIDE = re.compile(r"^(?:\W*(?:and|but|so|also|oh|hmm*|hey|hi|hello|well|ok|okay)\b\W*)+", re.I)
+
+
+@lru_cache(maxsize=2_048)
+def statements_of(text: str) -> frozenset[Statement]:
+    """Return which kinds of statement a person's words hold; empty for most texts.
+
+    Args:
+        text: The words alone, without the speaker's name.
+    """
+    sentences = [
+        sentence.strip().replace("’", "'")
+        for sentence in sentences_of(text[:_STATEMENT_CHARS])
+        if len(sentence) <= _LONGEST_SENTENCE and not is_question(sentence)
+    ]
+    return frozenset(
+        kind
+        for kind in STATEMENTS
+        if any(_cues(kind).search(sentence) for sentence in sentences if sentence)
+    )
+
+
+@lru_cache(maxsize=len(STATEMENTS))
+def _cues(kind: Statement) -> re.Pattern[str]:
+    languages = tomllib.loads(shipped("config/statements.toml").read_text("utf-8"))
+    patterns = [pattern for cues in languages.values() for pattern in cues[kind]]
+    return re.compile("|".join(f"(?:{pattern})" for pattern in patterns), re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

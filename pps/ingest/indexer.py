@@ -45,6 +45,23 @@ _AT_ONCE = 8
 """Turns of one step: other work waits for no more."""
 _RETRY_S = 30.0
 _log = logging.getLogger(__name__)
+_PAGE = 500
+DRAINED_AT_ONCE = 10_000
+"""Log entries applied to the indexes at once: a commit costs more than a thousand entries."""
+SAVED_AFTER_ENTRIES = 256
+_SAVED_AFTER_S = 30.0
+"""The positions are saved after so many entries; an idle memory saves them after so many seconds.
+
+After a crash at most so many entries are applied again. Saving costs two fsyncs and a transaction.
+"""
+_APPLIED_AT_ONCE = 10_000
+_EMBEDDED_AT_ONCE = 512
+"""Documents of one kind that go into the indexes together, without vectors and with them."""
+_TURNED = "facts_turned_at"
+REEMBEDDING = "reembedding"
+"""Set in the journal while vectors are being replaced; a memory that has it set is not opened."""
+Progress = Callable[[str, int, int], None]
+"""Called with a stage, the number done and the total."""
 
 
 def has_states(turn: Turn) -> bool:
@@ -127,25 +144,6 @@ class TokenStates:
                     seq = turns[-1].seq
                 await self._indexes.keep_token_model(model)
         self._begun = True
-
-
-_PAGE = 500
-DRAINED_AT_ONCE = 10_000
-"""Log entries applied to the indexes at once: a commit costs more than a thousand entries."""
-SAVED_AFTER_ENTRIES = 256
-_SAVED_AFTER_S = 30.0
-"""The positions are saved after so many entries; an idle memory saves them after so many seconds.
-
-After a crash at most so many entries are applied again. Saving costs two fsyncs and a transaction.
-"""
-_APPLIED_AT_ONCE = 10_000
-_EMBEDDED_AT_ONCE = 512
-"""Documents of one kind that go into the indexes together, without vectors and with them."""
-_TURNED = "facts_turned_at"
-REEMBEDDING = "reembedding"
-"""Set in the journal while vectors are being replaced; a memory that has it set is not opened."""
-Progress = Callable[[str, int, int], None]
-"""Called with a stage, the number done and the total."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,6 +30,8 @@ by that this now it its his her their our my i he she they we you really still a
 very currently called named
 """
 _IDLE = frozenset(_IDLE_WORDS.split())
+_MOST_MENTIONS = 2_000
+"""A node that more turns mention keeps its names: looking through them would hold everything up."""
 
 
 def adds_nothing(text: str, fact: Fact, names: Sequence[str]) -> bool:
@@ -245,10 +247,6 @@ async def _alone(
         for end in (fact.subject, fact.object)
     }
     return set(once) - joined
-
-
-_MOST_MENTIONS = 2_000
-"""A node that more turns mention keeps its names: looking through them would hold everything up."""
 
 
 async def without_lost_names(

@@ -44,6 +44,11 @@ TURN_COLUMNS = """turns.uuid, turns.seq, turns.role, turns.content, turns.sessio
 TurnRow: TypeAlias = tuple[
     str, int, str, str, str, int, int, str, str, str, str, str, str, str, int | None
 ]
+TellListener: TypeAlias = Callable[[Connection, Turn], bool]
+"""Called with the transaction and its new turn; returns whether it erased text.
+
+An exception undoes the transaction.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -437,13 +442,6 @@ def _check_short_fields(draft: TurnDraft) -> None:
         least, most = _BOUNDS[name]
         if not least <= len(value) <= most or not is_text(value):
             raise InvalidRequest(name, f"must be {least} to {most} characters of valid Unicode")
-
-
-TellListener: TypeAlias = Callable[[Connection, Turn], bool]
-"""Called with the transaction and its new turn; returns whether it erased text.
-
-An exception undoes the transaction.
-"""
 
 
 class TurnListeners:

@@ -29,6 +29,9 @@ _CONNECT_S = 10.0
 _PROVIDER = "talk"
 _PASSING = (408, 409, 429)
 """Refusals that a later request may not get, beside all of 500 and above."""
+_NO_KEY = "none"
+"""What servers that need no key are sent, as the library wants one."""
+_VENDOR = "Anthropic"
 
 
 def silence_of(sdk: Any, server: ChatServer) -> Any:
@@ -98,10 +101,6 @@ def _http_library(sdk: Any) -> Any:
     """Return the HTTP library of a vendor's library: httpx or httpx2. Streams raise its errors."""
     modules = (base.__module__.partition(".")[0] for base in sdk.DefaultAsyncHttpxClient.__mro__)
     return import_module(next(name for name in modules if name.startswith("httpx")))
-
-
-_NO_KEY = "none"
-"""What servers that need no key are sent, as the library wants one."""
 
 
 class OpenAIChat:
@@ -223,9 +222,6 @@ def _openai_tool(tool: ChatTool) -> dict[str, Any]:
         "parameters": dict(tool.parameters),
     }
     return {"type": "function", "function": function}
-
-
-_VENDOR = "Anthropic"
 
 
 class AnthropicChat:

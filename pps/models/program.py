@@ -30,6 +30,8 @@ from pps.core.errors import ConfigError, ModelOutputInvalid, ModelUnavailable
 from pps.core.text import estimate_tokens
 
 _OURS = ("PPS_", "NEO4J_")
+_MOST_OUT = 1024 * 1024
+"""Bytes of an answer; a program that writes more is ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,10 +213,6 @@ async def _end(process: Process) -> None:
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     await process.wait()
-
-
-_MOST_OUT = 1024 * 1024
-"""Bytes of an answer; a program that writes more is ended."""
 
 
 @dataclass(frozen=True, slots=True)

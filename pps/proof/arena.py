@@ -38,6 +38,20 @@ from pps.models.protocols import ExtractorModel, Reranked
 
 _UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 _MAX_DEPTH = 16
+NAMES = ("Ana", "Coffee", "Kitchen", "Lisbon", "Tea")
+FACTS = (
+    ("Ana", "DRINKS", "Coffee", "Ana drinks coffee in the kitchen."),
+    ("Ana", "LIVES_IN", "Lisbon", "Ana lives in Lisbon."),
+    ("Coffee", "STANDS_IN", "Kitchen", "The coffee stands in the kitchen."),
+    ("Ana", "PREFERS", "Tea", "Ana prefers tea in the evening."),
+)
+ENTITY_NAMES = ("ana", "ana_2", "coffee", "an", "a_na")
+"""Similar names, and one that is a word of the queries."""
+DIMENSION = 32
+_BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
+_WORD = re.compile(r"\w+")
+OpenDriver: TypeAlias = Callable[[EntityId, Journal, EntityIndexes], Awaitable[EntityDriver]]
+PLANTED_TABLE = Table("planted", (Column("text"), Column("number", "integer")))
 
 
 class Watch:
@@ -105,23 +119,6 @@ def _mapping(value: object) -> Mapping[str, Any] | None:
     return cast("Mapping[str, Any]", dump()) if callable(dump) else as_mapping(value)
 
 
-NAMES = ("Ana", "Coffee", "Kitchen", "Lisbon", "Tea")
-FACTS = (
-    ("Ana", "DRINKS", "Coffee", "Ana drinks coffee in the kitchen."),
-    ("Ana", "LIVES_IN", "Lisbon", "Ana lives in Lisbon."),
-    ("Coffee", "STANDS_IN", "Kitchen", "The coffee stands in the kitchen."),
-    ("Ana", "PREFERS", "Tea", "Ana prefers tea in the evening."),
-)
-ENTITY_NAMES = ("ana", "ana_2", "coffee", "an", "a_na")
-"""Similar names, and one that is a word of the queries."""
-
-DIMENSION = 32
-_BEGAN = datetime(2026, 1, 1, tzinfo=UTC)
-_WORD = re.compile(r"\w+")
-
-OpenDriver: TypeAlias = Callable[[EntityId, Journal, EntityIndexes], Awaitable[EntityDriver]]
-
-
 @dataclass(frozen=True, slots=True)
 class ArenaStore:
     """The store that an arena is on.
@@ -165,9 +162,6 @@ class ExposedClient(IsolatedGraphitiClient):
     def __init__(self, inside: Inside) -> None:
         super().__init__(inside)
         self.inside = inside
-
-
-PLANTED_TABLE = Table("planted", (Column("text"), Column("number", "integer")))
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,14 @@ if TYPE_CHECKING:  # a server starts without the libraries of indexes
 
 
 _T = TypeVar("_T")
+_LOGGED: Final[tuple[tuple[str, str, GraphKind], ...]] = (
+    ("node", "uuid", "graph_node"),
+    ("fact", "uuid", "graph_fact"),
+    ("episode", "uuid", "graph_episode"),
+    ("mention", "episode", "graph_episode"),
+)
+"""Table, its column with the id to log, and the kind of the log's entry."""
+_ROW_OF: Final = {"INSERT": "NEW", "UPDATE": "NEW", "DELETE": "OLD"}
 
 
 class GraphTables:
@@ -123,16 +131,6 @@ class GraphTables:
             if type(error) is not StoreError or not self._remedy:  # subclasses: locks, full disks
                 raise
             raise StoreError(f"{error.message}; {self._remedy}") from error
-
-
-_LOGGED: Final[tuple[tuple[str, str, GraphKind], ...]] = (
-    ("node", "uuid", "graph_node"),
-    ("fact", "uuid", "graph_fact"),
-    ("episode", "uuid", "graph_episode"),
-    ("mention", "episode", "graph_episode"),
-)
-"""Table, its column with the id to log, and the kind of the log's entry."""
-_ROW_OF: Final = {"INSERT": "NEW", "UPDATE": "NEW", "DELETE": "OLD"}
 
 
 def log_graph_rows(connection: Connection) -> None:

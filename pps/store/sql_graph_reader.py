@@ -46,6 +46,9 @@ Mention: TypeAlias = tuple[str, str, str, datetime]
 Section: TypeAlias = Literal[
     "nodes", "facts", "episodes", "mentions", "communities", "sagas", "links"
 ]
+_T = TypeVar("_T")
+_VERSION = 1
+_OWNED: Final = ("node", "fact", "episode", "community", "saga")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,11 +92,6 @@ class OldGraph(Protocol):
     def pages(self) -> Iterator[OldPage]:
         """Yield all rows of the file: nodes, facts and episodes before links between them."""
         ...
-
-
-_T = TypeVar("_T")
-_VERSION = 1
-_OWNED: Final = ("node", "fact", "episode", "community", "saga")
 
 
 class SqlGraph:

@@ -28,6 +28,26 @@ _ROLES = {"human": "user", "user": "user", "assistant": "assistant"}
 _CANVAS = "canmore.create_textdoc"
 _CITED = re.compile(r"\ue200(?:file)?cite\ue202[^\ue200\ue201]*\ue201|【[\d:]{1,20}†[^【】]*】")
 """The mark of an answer's citation of a page; it has no text of its own."""
+WHATSAPP_SUFFIXES = (".txt",)
+MAX_BYTES = 256 * 1024**2
+_LOOK_LINES = 20
+_MARKS = dict.fromkeys(map(ord, "\u200e\u200f\u202a\u202c\u2068\u2069"))
+_OWN_MARK = "\u200e"
+"""First character of the program's own messages in exports of iOS."""
+_EDITED = re.compile(r"\s*\u200e?<[^<>\n]{1,60}>\Z")
+"""The mark at the end of an edited message."""
+_HEAD = re.compile(
+    r"\u200e?\[?(?P<first>\d{1,4})[./-](?P<second>\d{1,2})[./-](?P<third>\d{2,4}),?[ \u202f\u00a0]+"
+    r"(?P<hour>\d{1,2})[:.](?P<minute>\d{2})(?:[:.](?P<second_of_minute>\d{2}))?"
+    r"(?:[ \u202f\u00a0]?(?P<half>[AaPp]\.?[ \u202f\u00a0]?[Mm]\.?))?(?:\]|[ ]-)[ ]"
+)
+_SPEAKER = re.compile(r"([^:\n]{1,100}?): ?")
+_NO_WORDS = re.compile(
+    r"<[^<>\n]{1,40}>|(?:image|video|audio|sticker|GIF|document|Contact card) omitted"
+    r"|(?:This message was deleted|You deleted this message)\.?|Missed (?:voice|video) call",
+    re.IGNORECASE,
+)
+"""A message without words: a file that was left out, or a message that was deleted."""
 
 
 def is_of_chatgpt(entry: JSONEntry) -> bool:
@@ -339,28 +359,6 @@ def _claude_tool(block: JSONEntry, options: RememberOptions, where: str) -> Iter
 
 def _with_heading(name: str, text: str) -> str:
     return f"[{name}]\n{text}" if text.strip() else ""
-
-
-WHATSAPP_SUFFIXES = (".txt",)
-MAX_BYTES = 256 * 1024**2
-_LOOK_LINES = 20
-_MARKS = dict.fromkeys(map(ord, "\u200e\u200f\u202a\u202c\u2068\u2069"))
-_OWN_MARK = "\u200e"
-"""First character of the program's own messages in exports of iOS."""
-_EDITED = re.compile(r"\s*\u200e?<[^<>\n]{1,60}>\Z")
-"""The mark at the end of an edited message."""
-_HEAD = re.compile(
-    r"\u200e?\[?(?P<first>\d{1,4})[./-](?P<second>\d{1,2})[./-](?P<third>\d{2,4}),?[ \u202f\u00a0]+"
-    r"(?P<hour>\d{1,2})[:.](?P<minute>\d{2})(?:[:.](?P<second_of_minute>\d{2}))?"
-    r"(?:[ \u202f\u00a0]?(?P<half>[AaPp]\.?[ \u202f\u00a0]?[Mm]\.?))?(?:\]|[ ]-)[ ]"
-)
-_SPEAKER = re.compile(r"([^:\n]{1,100}?): ?")
-_NO_WORDS = re.compile(
-    r"<[^<>\n]{1,40}>|(?:image|video|audio|sticker|GIF|document|Contact card) omitted"
-    r"|(?:This message was deleted|You deleted this message)\.?|Missed (?:voice|video) call",
-    re.IGNORECASE,
-)
-"""A message without words: a file that was left out, or a message that was deleted."""
 
 
 @dataclass(slots=True)

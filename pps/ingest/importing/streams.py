@@ -20,6 +20,16 @@ from pps.core.values import JSON
 from pps.ingest.importing.items import Unreadable
 from pps.ingest.importing.source_files import Bytes, Source
 
+MAX_LINE = 64 * 1024**2
+"""Most bytes of one line, and most characters of one element of a list."""
+MAX_DOCUMENT = 256 * 1024**2
+"""Most bytes of a JSON file that must be read whole: one that is not a list."""
+LINES = (".jsonl", ".ndjson")
+_CHUNK = 1024**2
+_SPACE = " \t\r\n\ufeff"
+_SPACES = re.compile(f"[{_SPACE}]*")
+_DEEP = "is not JSON: nested too deeply, or a number that is too long"
+
 
 @dataclass(frozen=True, slots=True)
 class JSONEntry:
@@ -106,18 +116,6 @@ def string(value: object) -> str:
 def sequence(value: object) -> Sequence[JSON]:
     """Return a list, or an empty one for another value."""
     return cast("Sequence[JSON]", value) if isinstance(value, list) else ()
-
-
-MAX_LINE = 64 * 1024**2
-"""Most bytes of one line, and most characters of one element of a list."""
-MAX_DOCUMENT = 256 * 1024**2
-"""Most bytes of a JSON file that must be read whole: one that is not a list."""
-LINES = (".jsonl", ".ndjson")
-
-_CHUNK = 1024**2
-_SPACE = " \t\r\n\ufeff"
-_SPACES = re.compile(f"[{_SPACE}]*")
-_DEEP = "is not JSON: nested too deeply, or a number that is too long"
 
 
 @dataclass(frozen=True, slots=True)
