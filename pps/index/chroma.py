@@ -156,7 +156,7 @@ def open_client(folder: Path) -> ChromaClient:
         except BaseException:
             # A system that failed to start stays registered under its path, and the next client
             # of the path would get it, unstarted. There is no public way to unregister it.
-            getattr(SharedSystemClient, "_identifier_to_system").pop(str(folder), None)  # noqa: B009
+            vars(SharedSystemClient)["_identifier_to_system"].pop(str(folder), None)
             raise
 
 

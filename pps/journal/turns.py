@@ -39,8 +39,8 @@ DEDUPE_WINDOW_S = 30
 _BOUNDS = {"actor": (0, 200), "session": (1, 200), "source": (1, 200), "source_ref": (0, 500)}
 
 TURN_COLUMNS = """turns.uuid, turns.seq, turns.role, turns.content, turns.session,
-    turns.occurred_at, turns.recorded_at, turns.actor, turns.source, turns.source_ref, turns.kind, turns.tags,
-    turns.chunk, turns.occurred_precision, turns.utc_offset_s"""
+    turns.occurred_at, turns.recorded_at, turns.actor, turns.source, turns.source_ref, turns.kind,
+    turns.tags, turns.chunk, turns.occurred_precision, turns.utc_offset_s"""
 TurnRow: TypeAlias = tuple[
     str, int, str, str, str, int, int, str, str, str, str, str, str, str, int | None
 ]
