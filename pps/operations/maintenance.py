@@ -165,8 +165,8 @@ def _indexed_text(value: Indexed) -> str:
 
 def _rebuilt_text(value: Indexed) -> str:
     return (
-        f"{_indexed_text(value)}\n{value.indexed.get('to_read') or 'No'} turns wait to be read by a "
-        "model again. Not back: what texts said before they were changed, merges, relations made "
+        f"{_indexed_text(value)}\n{value.indexed.get('to_read') or 'No'} turns wait to be read by "
+        "a model again. Not back: what texts said before they were changed, merges, relations made "
         "by themselves, imported graphs, when each fact was learned."
     )
 

@@ -1,7 +1,7 @@
 """An agent of a squad: its memory for programs, and its reflection with a language model.
 
-``pps.open_member("team", "kublai")`` lends its memory. Reflection begins with a worksheet and, where
-a language model is set, derives beliefs from it.
+``pps.open_member("team", "kublai")`` lends its memory. Reflection begins with a worksheet and,
+where a language model is set, derives beliefs from it.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Generator, Iterable, Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -311,7 +311,8 @@ def _missing(
 
 def _quoted(label: str, value: object) -> str:
     if isinstance(value, list):
-        return " or ".join(_quoted(label, item) for item in value[:3])  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType] - JSON
+        items = cast("list[object]", value)
+        return " or ".join(_quoted(label, item) for item in items[:3])
     is_short = (
         isinstance(value, (str, int)) and not isinstance(value, bool) and len(str(value)) <= _QUOTED
     )
