@@ -47,12 +47,15 @@ class Where:
         slot: The column of its value among the indexed ones; empty for a field that is read out of
             the record's own.
         many: It is a list.
+        scalar: The type of a declared field that is read out of the record's own, where it is no
+            text: PostgreSQL reads every value as text.
         declared: A pack has it; others are fields of titled texts, each of any type.
     """
 
     field: str
     slot: Slot | None = None
     many: bool = False
+    scalar: Literal["number", "integer", "bool"] | None = None
     declared: bool = True
 
 
@@ -270,7 +273,17 @@ def _value(where: Where) -> tuple[str, list[Scalar]]:
             f"(SELECT f.{where.slot} FROM record_field AS f WHERE f.node = r.node AND f.field = ?)",  # noqa: S608
             [where.field],
         )
-    return "json_extract(r.fields, ?)", [_path(where)]
+    value = "json_extract(r.fields, ?)"
+    match where.scalar:
+        case "number":
+            return f"CAST({value} AS DOUBLE PRECISION)", [_path(where)]
+        case "integer":
+            return f"CAST({value} AS BIGINT)", [_path(where)]
+        case "bool":
+            is_true = f"CASE lower(CAST({value} AS TEXT)) WHEN 'true' THEN 1 WHEN '1' THEN 1"
+            return f"{is_true} WHEN 'false' THEN 0 WHEN '0' THEN 0 END", [_path(where)]
+        case None:
+            return value, [_path(where)]
 
 
 def _value_of_type(where: Where, operand: Scalar) -> tuple[str, list[Scalar]]:

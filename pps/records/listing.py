@@ -124,7 +124,11 @@ class _Fields:
             raise InvalidRequest(
                 f"{path}.field", f"no such field; there are {', '.join([*known][:60])}"
             )
-        return Where(name, slot_of(spec) if spec.index else None, spec.type == "list"), spec
+        if spec.index:
+            return Where(name, slot_of(spec)), spec
+        if spec.type == "number" or spec.type == "integer" or spec.type == "bool":
+            return Where(name, scalar=spec.type), spec
+        return Where(name, many=spec.type == "list"), spec
 
 
 def _is_path(field: str) -> bool:

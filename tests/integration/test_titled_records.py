@@ -326,3 +326,38 @@ async def test_operations_read_and_list_titled_texts_and_say_what_changes_them(
     with pytest.raises(NotFound):
         await ask("record_delete", ids=[receipt.node_id], dry_run=False)
     assert (await record(memory, receipt.node_id)).title == "Harbour light"
+
+
+async def test_numbers_of_typed_records_are_compared_as_numbers_without_an_index(
+    app: App, memory: Memory
+) -> None:
+    drafts = [
+        RecordGiven(
+            kind="Business",
+            title=f"Shop {revenue}",
+            summary="A shop.",
+            fields={"revenue": revenue, "business_model": "Sales", "stage": "mvp"},
+        )
+        for revenue in (9, 10, 100)
+    ]
+    await memory.records.save(drafts)
+
+    async def shops(*where: Condition, order: tuple[str, ...] = ()) -> list[str]:
+        return await titles(memory, *where, kinds=("Business",), order=order)
+
+    assert await shops(Condition("revenue", ">", 9.5)) == ["Shop 10", "Shop 100"]
+    assert await shops(Condition("revenue", "=", 9)) == ["Shop 9"]
+    assert await shops(Condition("revenue", "in", [9, 100])) == ["Shop 9", "Shop 100"]
+    assert await shops(order=("-revenue",)) == ["Shop 100", "Shop 10", "Shop 9"]
+
+    await app.create("crew", packs=["squad"])
+    async with app.memory("crew") as crew:
+        events = [
+            RecordGiven(kind="Event", title=title, summary="So it went.", fields={"resolved": yes})
+            for title, yes in (("Open", False), ("Settled", True))
+        ]
+        await crew.records.save(events)
+        resolved = Condition("resolved", "=", True)
+        assert await titles(crew, resolved, kinds=("Event",)) == ["Settled"]
+        unresolved = Condition("resolved", "!=", True)
+        assert await titles(crew, unresolved, kinds=("Event",)) == ["Open"]
