@@ -6,12 +6,13 @@ Each filter is one SQL statement over indexed columns; its answer is cached for 
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, tzinfo
 from functools import partial
 from typing import Literal
+
+from cachetools import TTLCache
 
 from pps.core.kinds import NO_KINDS
 from pps.core.sql import LIST, Connection, listed
@@ -329,7 +330,11 @@ def _ids(connection: Connection, column: str, table: str, where: _Where) -> set[
 class _CachedIds:
     ids: set[str] | None
     commits: int
-    until: float
+
+
+def _size_of(answer: _CachedIds) -> int:
+    """Return the ids that an answer counts for; small ones count for as many as keep 64 of them."""
+    return max(len(answer.ids or ()), KEPT_IDS // _KEPT_FILTERS)
 
 
 class FilterCache:
@@ -347,10 +352,11 @@ class FilterCache:
     ) -> None:
         self._writer = writer
         self._readers = readers
-        self._clock = clock
         self.kinds = NO_KINDS
         self.zone: tzinfo = UTC
-        self._answers: OrderedDict[str, _CachedIds] = OrderedDict()
+        self._answers: TTLCache[str, _CachedIds] = TTLCache(
+            KEPT_IDS, KEPT_S, clock, getsizeof=_size_of
+        )
 
     async def allowed(self, kind: ItemKind, item_filter: ItemFilter) -> set[str] | None:
         """Return the ids of a kind that pass a filter; None when it restricts nothing.
@@ -364,27 +370,19 @@ class FilterCache:
         item_filter = replace(item_filter, **self._in_zone(item_filter))
         key = f"{kind} {item_filter!r}"  # a caller's filter may hold lists, which have no hash
         cached = self._answers.get(key)
-        if cached and cached.commits == self._writer.commits and self._clock() < cached.until:
-            self._answers.move_to_end(key)
+        if cached and cached.commits == self._writer.commits:
             return cached.ids
         # Read the counter before the ids: a commit after it makes the answer outdated.
         commits = self._writer.commits
         ids = await self._readers.read(
             partial(allowed_ids, kind=kind, item_filter=item_filter, zone=self.zone)
         )
-        self._keep(key, _CachedIds(ids, commits, self._clock() + KEPT_S))
+        answer = _CachedIds(ids, commits)
+        if _size_of(answer) <= KEPT_IDS:
+            self._answers[key] = answer
         return ids
 
     def _in_zone(self, item_filter: ItemFilter) -> dict[str, datetime]:
         """Return the times of a filter in the entity's zone."""
         times = {name: getattr(item_filter, name) for name in ("since", "until", "as_of")}
         return {name: in_zone(at, self.zone, name) for name, at in times.items() if at is not None}
-
-    def _keep(self, key: str, answer: _CachedIds) -> None:
-        self._answers.pop(key, None)
-        self._answers[key] = answer
-        while (
-            sum(len(cached.ids or ()) for cached in self._answers.values()) > KEPT_IDS
-            or len(self._answers) > _KEPT_FILTERS
-        ):
-            self._answers.popitem(last=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import re
 import time as clock
-from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Coroutine, Generator, Hashable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from contextlib import contextmanager
@@ -13,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import cached_property
 from typing import Protocol, TypeAlias, TypeVar, cast
+
+from cachetools import TTLCache
 
 from pps.core.errors import IsolationError
 from pps.core.relation_table import Relations
@@ -103,21 +104,19 @@ class Tuning:
 class QueryVectors:
     """Vectors of an entity's latest 256 queries, for 15 minutes each."""
 
-    def __init__(self) -> None:
-        self._entries: OrderedDict[tuple[str, str, int], tuple[float, Vector]] = OrderedDict()
+    def __init__(self, timer: Callable[[], float] = clock.monotonic) -> None:
+        self._vectors: TTLCache[tuple[str, str, int], Vector] = TTLCache(
+            QUERIES_KEPT, QUERY_KEPT_S, timer
+        )
 
     async def of(self, text: str, embedder: Embedder) -> Vector:
         """Return a query's vector, shape (dimension,)."""
         key = (text, embedder.fingerprint.model, embedder.fingerprint.dimension)
-        entry = self._entries.get(key)
-        if entry is None or entry[0] < clock.monotonic():
-            expires_at = clock.monotonic() + QUERY_KEPT_S
-            entry = (expires_at, await asyncio.to_thread(embedder.embed_query, text))
-        self._entries[key] = entry
-        self._entries.move_to_end(key)
-        while len(self._entries) > QUERIES_KEPT:
-            self._entries.popitem(last=False)
-        return entry[1]
+        vector = self._vectors.get(key)
+        if vector is None:
+            vector = await asyncio.to_thread(embedder.embed_query, text)
+            self._vectors[key] = vector
+        return vector
 
 
 @dataclass(frozen=True, slots=True)

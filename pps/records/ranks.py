@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 import itertools
 import time as clock
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any, Literal, TypeAlias, cast
 
 import rustworkx
+from cachetools import TTLCache
 
 from pps.core.errors import InvalidRequest
 from pps.core.kinds import Kinds
@@ -136,9 +136,10 @@ class Ranks:
     reads: Records
     kinds: Kinds
     seconds: Callable[[], float] = clock.monotonic
-    _kept: OrderedDict[RankRequest, tuple[int, float, Ranking]] = field(
-        default_factory=OrderedDict[RankRequest, tuple[int, float, Ranking]]
-    )
+    _kept: TTLCache[RankRequest, tuple[int, Ranking]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._kept = TTLCache(_KEPT, KEPT_S, self.seconds)
 
     async def rank(self, request: RankRequest) -> Ranking:
         """Return a ranking, best first.
@@ -159,13 +160,10 @@ class Ranks:
         graph = await self.reads.graph()
         whole = replace(request, limit=0)
         cached = self._kept.get(whole)
-        if cached is None or cached[0] != graph.stamp or self.seconds() - cached[1] > KEPT_S:
+        if cached is None or cached[0] != graph.stamp:
             made = await asyncio.to_thread(ranking, graph, request, kinds)
-            cached = self._kept[whole] = (graph.stamp, self.seconds(), made)
-        self._kept.move_to_end(whole)
-        while len(self._kept) > _KEPT:
-            self._kept.popitem(last=False)
-        return cut(cached[2], request.limit)
+            cached = self._kept[whole] = (graph.stamp, made)
+        return cut(cached[1], request.limit)
 
     def _kinds(self, request: RankRequest) -> frozenset[str] | None:
         """Return the kinds that are wanted; None for all."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
-import pytest
 
 from pps.app import App
 from pps.config import EmbedderSettings, Settings
@@ -27,9 +26,9 @@ class Counting(HashEmbedder):
         return super().embed_query(text)
 
 
-async def test_a_query_is_embedded_once_in_15_minutes(monkeypatch: pytest.MonkeyPatch) -> None:
-    vectors, model, moment = QueryVectors(), Counting(), 1_000.0
-    monkeypatch.setattr(search.clock, "monotonic", lambda: moment)
+async def test_a_query_is_embedded_once_in_15_minutes() -> None:
+    moment = 1_000.0
+    vectors, model = QueryVectors(lambda: moment), Counting()
     first = await vectors.of("tea", model)
     moment += search.QUERY_KEPT_S - 1
     assert np.array_equal(await vectors.of("tea", model), first)

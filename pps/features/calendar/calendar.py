@@ -7,13 +7,13 @@ import os
 import re
 import socket
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, tzinfo
 from ipaddress import IPv4Address, IPv6Address, ip_address, ip_network
 from pathlib import Path
 
 import httpx
+from cachetools import LRUCache
 
 from pps.config.settings import CalendarSettings, Settings
 from pps.core.text import first_line
@@ -61,7 +61,7 @@ class Calendars(WorkHours):
         self._reachable = reachable or is_public
         self._fetched: dict[str, tuple[float, datetime, bytes]] = {}
         self._failed: dict[str, tuple[float, str]] = {}
-        self._readings: OrderedDict[tuple[object, ...], Agenda] = OrderedDict()
+        self._readings: LRUCache[tuple[object, ...], Agenda] = LRUCache(_MOST_READINGS)
         self._slow: dict[str, tuple[object, float]] = {}
 
     @classmethod
@@ -158,7 +158,7 @@ class Calendars(WorkHours):
     ) -> Agenda:
         """Read a calendar, or return the earlier reading of the same content and period."""
         key = (*state, start, end)
-        reading = self._readings.pop(key, None)
+        reading = self._readings.get(key)
         if reading is None:
             slow = self._slow.get(name)
             too_long = Agenda(
@@ -182,8 +182,6 @@ class Calendars(WorkHours):
                 return too_long
             reading = Agenda(read.events, (*broken, *read.problems))
         self._readings[key] = reading
-        while len(self._readings) > _MOST_READINGS:
-            self._readings.popitem(last=False)
         return reading
 
 

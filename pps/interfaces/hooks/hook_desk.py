@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import time as clock
-from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+
+from cachetools import LRUCache
 
 from pps.app import App
 from pps.core.errors import ConfigError, InvalidRequest, PPSError, StoreUnavailable, UnknownEntity
@@ -27,17 +28,13 @@ class SessionFolders:
     """The folder of each session: what the client says, else where its first event came from."""
 
     def __init__(self) -> None:
-        self._first: OrderedDict[str, str] = OrderedDict()
+        self._first: LRUCache[str, str] = LRUCache(_MOST_SESSIONS)
 
     def of(self, event: SessionEvent) -> str:
         """Return the folder that decides whose the session is; empty when nothing is known."""
         if event.project:
             return event.project
-        first = self._first.setdefault(event.session, event.cwd)
-        self._first.move_to_end(event.session)
-        if len(self._first) > _MOST_SESSIONS:
-            self._first.popitem(last=False)
-        return first
+        return self._first.setdefault(event.session, event.cwd)
 
 
 @dataclass(slots=True)
@@ -56,14 +53,11 @@ class LastPacks:
     """
 
     def __init__(self) -> None:
-        self._packs: OrderedDict[tuple[str, str], _Last] = OrderedDict()
+        self._packs: LRUCache[tuple[str, str], _Last] = LRUCache(_MOST_SESSIONS)
 
     def put(self, owner: EntityId, session: str, text: str) -> None:
         """Replace a session's last pack."""
         self._packs[owner.group, session] = _Last(text)
-        self._packs.move_to_end((owner.group, session))
-        if len(self._packs) > _MOST_SESSIONS:
-            self._packs.popitem(last=False)
 
     def unseen(self, owner: EntityId, session: str, agent: str) -> str:
         """Return the last pack if this agent has not had it, and note that it has now.
