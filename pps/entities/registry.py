@@ -106,6 +106,11 @@ CREATE TABLE IF NOT EXISTS deletion (
 ) STRICT;
 """
 _CHANGES = ("ALTER TABLE token ADD COLUMN actor TEXT NOT NULL DEFAULT ''",)
+NOT_RESTORED = (
+    "tokens (`pps entity token NAME`), routes, watched folders, squads, rooms, which entities were "
+    "archived, and which graphs of PostgreSQL were published (`pps publish NAME neo4j`)"
+)
+"""What ``Registry.restored`` cannot read from the entities' folders."""
 _ENTITIES = (
     "SELECT entity.*, made.grp IS NOT NULL AS made, "
     "entity.store = 'neo4j' OR published.grp IS NOT NULL AS is_published "
@@ -165,7 +170,7 @@ class Registry:
             raise StoreError(
                 f"{path} is gone or empty, and {len(lost)} entities have folders here; restore a "
                 "backup, or run "
-                "`pps rebuild --registry`: tokens, routes and watched folders do not come back"
+                f"`pps rebuild --registry`, which does not bring back {NOT_RESTORED}"
             )
         schemas = (_SCHEMA, memberships.SCHEMA, installation_rows.SCHEMA)
         more = (rooms.SCHEMA, UNPUBLISHING_SCHEMA, moves.SCHEMA)

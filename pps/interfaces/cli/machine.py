@@ -576,7 +576,7 @@ def with_registry(rebuild: click.Command) -> None:
 
 def _registered(*, as_json: bool) -> None:
     from pps.core.file_lock import FileLock
-    from pps.entities.registry import Registry
+    from pps.entities.registry import NOT_RESTORED, Registry
     from pps.server import runfile
 
     home = home_folder()
@@ -586,10 +586,7 @@ def _registered(*, as_json: bool) -> None:
         show_json(list(names))
         return
     click.echo(f"{', '.join(names) or 'No entities'}: registered again ({len(names)}).")
-    click.echo(
-        "Not back: tokens (`pps entity token NAME`), routes, watched folders, and which ones were "
-        "archived."
-    )
+    click.echo(f"Not back: {NOT_RESTORED}.")
 
 
 BY_HAND = (
