@@ -259,9 +259,7 @@ def _copy_files(data: Path) -> Path:
             if file.suffix == ".db":
                 _back_up(file, part / file.name)
             elif not file.name.startswith(f"{old_graph.SQL}-"):  # the backup includes its log
-                _make_private(part / file.name)
-                shutil.copyfile(file, part / file.name)
-                _sync(part / file.name)
+                _copy_file(file, part / file.name)
     except OSError as error:
         old_graph.drop_copies(data)
         raise StoreUnavailable(f"{part} cannot be written: {error.strerror}") from error
@@ -282,6 +280,12 @@ def _back_up(source: Path, target: Path) -> None:
         problems = damage(copy, "quick_check")
         if problems:
             raise StoreError(f"{source} is damaged ({problems[0]}): restore a backup")
+    _sync(target)
+
+
+def _copy_file(source: Path, target: Path) -> None:
+    _make_private(target)
+    shutil.copyfile(source, target)
     _sync(target)
 
 
