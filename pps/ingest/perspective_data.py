@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator, Mapping, Sequence
 
 import numpy as np
 
-from pps.core.errors import ModelUnavailable, PPSError
+from pps.core.errors import ModelError, ModelUnavailable, PPSError
 from pps.core.values import Fact, ItemKind, Node, Turn, words_of
 from pps.index.prompts import ASKS, only_asks, statements_of
 from pps.index.signs import causal_pairs, hashed, identifiers, letters
@@ -136,7 +136,9 @@ class PerspectiveData:
             spans = [span for pairs in pairs_of.values() for pair in pairs for span in pair]
             vectors = await self._vectors.of(spans)
         except PPSError as error:
-            if len(pairs_of) == 1 or isinstance(error, ModelUnavailable):
+            # Only a refused request may be due to one text: not a refused key, nor a server away.
+            is_refused = isinstance(error, ModelError) and not isinstance(error, ModelUnavailable)
+            if len(pairs_of) == 1 or not is_refused:
                 _log.warning("causes are to be embedded later: %s", error.message)
                 return [PerspectiveDatum(item, kind, "cause", FAILED) for item in pairs_of]
             data: list[PerspectiveDatum] = []

@@ -10,7 +10,7 @@ import pytest
 
 from pps.app import App
 from pps.config import Settings
-from pps.core.errors import ConfigError, ModelUnavailable
+from pps.core.errors import ConfigError, ModelError, ModelUnavailable, PPSError
 from pps.ingest.passage_vectors import PassageVectors
 from pps.journal.perspective_rows import PerspectiveRows
 from pps.memory import Memory
@@ -117,14 +117,26 @@ async def test_a_perspective_that_fails_is_marked_noted_and_made_later(
     assert (flood, "cause") in await kept(memory)
 
 
+@pytest.mark.parametrize(
+    ("error", "is_split"),
+    [
+        (ModelError("the provider refuses a text", provider="embedder"), True),
+        (ConfigError("the provider refuses the key"), False),
+        (ModelUnavailable("away"), False),
+    ],
+    ids=["text", "key", "away"],
+)
 async def test_a_text_that_a_provider_refuses_keeps_no_other_from_having_its_causes(
-    memory: Memory, monkeypatch: pytest.MonkeyPatch
+    memory: Memory, monkeypatch: pytest.MonkeyPatch, error: PPSError, *, is_split: bool
 ) -> None:
     embed = PassageVectors.of
+    tried: list[list[str]] = []
 
     async def refuses(self: PassageVectors, texts: list[str], soon: tuple[str, ...] = ()) -> object:
+        if any(text in ("the pump broke", "a tree had fallen") for text in texts):
+            tried.append(texts)
         if "the pump broke" in texts:
-            raise ConfigError("the provider refuses a text")
+            raise error
         return await embed(self, texts, soon)
 
     monkeypatch.setattr(PassageVectors, "of", refuses)
@@ -132,7 +144,8 @@ async def test_a_text_that_a_provider_refuses_keeps_no_other_from_having_its_cau
     receipts = await memory.remember_many([(FLOOD, {}), (other, {})])
     assert await memory.settled()
     causes = [item for item, perspective in await kept(memory) if perspective == "cause"]
-    assert causes == [receipts[1].turn_id]
+    assert causes == ([receipts[1].turn_id] if is_split else [])
+    assert (["a tree had fallen", "The road was closed"] in tried) is is_split
 
 
 def killed_while_features_are_written(settings: Settings) -> None:
